@@ -1,3 +1,58 @@
-"""flyllvm: GPU kernels from Python to AMD code objects through LLVM, without MLIR."""
+"""flyllvm: GPU kernels from Python to AMD code objects through LLVM, without MLIR.
+
+The names of this page load their room at first use, so that ``import flyllvm`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .errors import (
+        AtomError as AtomError,
+        CodegenError as CodegenError,
+        FlyError as FlyError,
+        LaunchError as LaunchError,
+        LayoutError as LayoutError,
+        LinkError as LinkError,
+        ParseError as ParseError,
+        SimError as SimError,
+        StateError as StateError,
+        TargetError as TargetError,
+        TraceError as TraceError,
+        VerifyError as VerifyError,
+    )
+    from .target import Target as Target
 
 __version__ = "0.1.0"
+
+# Public name -> module that defines it, below flyllvm.  The imports above say the same to type checkers.
+_HOMES = {
+    "AtomError": "errors",
+    "CodegenError": "errors",
+    "FlyError": "errors",
+    "LaunchError": "errors",
+    "LayoutError": "errors",
+    "LinkError": "errors",
+    "ParseError": "errors",
+    "SimError": "errors",
+    "StateError": "errors",
+    "Target": "target",
+    "TargetError": "errors",
+    "TraceError": "errors",
+    "VerifyError": "errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'flyllvm' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f"flyllvm.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
