@@ -1,1 +1,1 @@
-"""See the package docs."""
+"""The fly IR: types, values, operations with regions, and the protocols atoms fulfil."""

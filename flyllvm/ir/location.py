@@ -1,0 +1,96 @@
+"""Author locations: where in the user's Python an operation was written, helpers included."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_AUTHORING = (os.path.join(_PACKAGE, "kernels") + os.sep,)
+
+
+class Frame:
+    """One line of the author's source.
+
+    Attributes:
+        file: Path as Python gave it; shortened only when debug information is written.
+        line: 1-based line.
+        col: 1-based column, 0 when unknown.
+        func: Name of the function that holds the line.
+        func_line: First line of that function.
+    """
+
+    __slots__ = ("col", "file", "func", "func_line", "line")
+
+    def __init__(self, file: str, line: int, func: str, func_line: int = 0, col: int = 0) -> None:
+        self.file, self.line, self.func, self.func_line, self.col = file, line, func, func_line, col
+
+    def key(self) -> tuple[str, int, int, str, int]:
+        """Fields as a hashable tuple."""
+        return (self.file, self.line, self.col, self.func, self.func_line)
+
+
+class Location:
+    """A stack of frames, the innermost first; an outer frame is where the inner function was called."""
+
+    __slots__ = ("frames",)
+
+    def __init__(self, frames: tuple[Frame, ...]) -> None:
+        self.frames = frames
+
+    def __str__(self) -> str:
+        if not self.frames:
+            return "<unknown location>"
+        head, *rest = self.frames
+        text = f"{head.file}:{head.line}"
+        for frame in rest:
+            text += f" (called from {frame.file}:{frame.line})"
+        return text
+
+    def __repr__(self) -> str:
+        return f"Location({self})"
+
+    def key(self) -> tuple[tuple[str, int, int, str, int], ...]:
+        """Frames as a hashable tuple."""
+        return tuple(f.key() for f in self.frames)
+
+
+UNKNOWN = Location(())
+_CACHE: dict[tuple[object, ...], Location] = {}
+_CACHE_LIMIT = 16384
+
+
+def is_author_file(filename: str) -> bool:
+    """True for code outside flyllvm, and for kernels that flyllvm ships."""
+    return not filename.startswith(_PACKAGE) or filename.startswith(_AUTHORING)
+
+
+def capture(stop: object | None = None, skip: int = 1) -> Location:
+    """The author's location of the running call.
+
+    Args:
+        stop: Code object of the outermost author function (the kernel); frames above it are left out.
+        skip: Frames to skip at the top of the stack.
+    """
+    key: list[object] = []
+    frame = sys._getframe(skip)
+    while frame is not None:
+        code = frame.f_code
+        if is_author_file(code.co_filename):
+            key.append(code)
+            key.append(frame.f_lineno)
+            if code is stop or len(key) >= 32:
+                break
+        frame = frame.f_back  # type: ignore[assignment]
+    cache_key = tuple(key)
+    found = _CACHE.get(cache_key)
+    if found is not None:
+        return found
+    frames = tuple(
+        Frame(code.co_filename, line, code.co_name, code.co_firstlineno)  # type: ignore[attr-defined]
+        for code, line in zip(key[::2], key[1::2], strict=True)
+    )
+    if len(_CACHE) >= _CACHE_LIMIT:
+        _CACHE.clear()
+    location = _CACHE[cache_key] = Location(frames)
+    return location

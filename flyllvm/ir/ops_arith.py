@@ -1,0 +1,418 @@
+"""Operations on numbers and vectors: the ``arith``, ``math`` and ``vector`` dialects.
+
+Names, operand order and meaning are MLIR's.  Elementwise operations take scalars or vectors of equal
+type.  Integer division and remainder are not ``pure``: they trap on zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from . import types as t
+from .core import Op, op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Fast-math flags in LLVM's spelling; ``fast`` is all of them.
+FASTMATH = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "fast")
+CMPI = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+CMPF = ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno")
+
+
+def _is_int(type_: t.Type) -> bool:
+    return isinstance(type_, t.IntType) or (isinstance(type_, t.VectorType) and isinstance(type_.elem, t.IntType))
+
+
+def _is_float(type_: t.Type) -> bool:
+    elem = type_.elem if isinstance(type_, t.VectorType) else type_
+    return isinstance(elem, t.FloatType) and not elem.is_small
+
+
+def _check_fastmath(o: Op) -> None:
+    for flag in o.attrs.get("fastmath", ()):
+        if flag not in FASTMATH:
+            raise o.fail(f"unknown fast-math flag {flag!r}", f"use: {', '.join(FASTMATH)}")
+
+
+@op
+class Constant(Op):
+    """``arith.constant``: attr ``value``, a Python number, or a tuple of them for a vector (one number splats)."""
+
+    __slots__ = ()
+    name = "arith.constant"
+    pure = True
+    attr_names = ("value",)
+
+    def verify(self) -> None:
+        type_, value = self.results[0].type, self.attrs.get("value")
+        elem, count = t.scalar_of(type_), t.count_of(type_)
+        values = value if isinstance(value, tuple) else (value,)
+        if isinstance(value, tuple) and len(value) != count:
+            raise self.fail(f"{len(value)} numbers for {type_}", f"give one number or {count}")
+        for v in values:
+            if isinstance(v, bool) or not isinstance(v, (int, float)):
+                raise self.fail(f"{v!r} is no number for {type_}", "use int or float")
+            if isinstance(elem, t.IntType):
+                if not isinstance(v, int):
+                    raise self.fail(f"{v!r} is no integer for {type_}", "use an int")
+                if not -(1 << (elem.bits - 1)) <= v < 1 << elem.bits:
+                    raise self.fail(f"{v} does not fit {type_}", f"use a value of {elem.bits} bits")
+
+
+class _Binary(Op):
+    __slots__ = ()
+    ok: ClassVar[Callable[[t.Type], bool]]
+    want: ClassVar[str]
+
+    def verify(self) -> None:
+        a, b, r = self.operands[0].type, self.operands[1].type, self.results[0].type
+        if a != b or a != r:
+            raise self.fail(f"operand types {a} and {b}, result {r} differ", "convert the operands to one type")
+        if not type(self).ok(a):
+            raise self.fail(f"operand type {a}", f"use {self.want}")
+        _check_fastmath(self)
+
+
+class IntBinary(_Binary):
+    """Integer arithmetic; attr ``overflow`` holds LLVM's ``nsw`` / ``nuw``."""
+
+    __slots__ = ()
+    ok = staticmethod(_is_int)
+    want = "integers or vectors of them"
+    attr_names = ("overflow",)
+
+
+class FloatBinary(_Binary):
+    """Float arithmetic on f16, bf16, f32, f64; attr ``fastmath`` is a tuple of flags."""
+
+    __slots__ = ()
+    ok = staticmethod(_is_float)
+    want = "f16, bf16, f32 or f64, or vectors of them; convert smaller floats first"
+    attr_names = ("fastmath",)
+
+
+def _make(base: type[Op], name: str, doc: str, pure: bool = True, **extra: Any) -> type[Op]:
+    cls = type(name.replace(".", "_"), (base,), {"__slots__": (), "__doc__": doc, "name": name, "pure": pure, **extra})
+    return op(cls)
+
+
+#: LLVM opcode (or intrinsic, with a dot) of every elementwise binary operation.
+INT_BINARY = {
+    "arith.addi": "add", "arith.subi": "sub", "arith.muli": "mul", "arith.divsi": "sdiv", "arith.divui": "udiv",
+    "arith.remsi": "srem", "arith.remui": "urem", "arith.andi": "and", "arith.ori": "or", "arith.xori": "xor",
+    "arith.shli": "shl", "arith.shrsi": "ashr", "arith.shrui": "lshr", "arith.minsi": "llvm.smin",
+    "arith.maxsi": "llvm.smax", "arith.minui": "llvm.umin", "arith.maxui": "llvm.umax",
+}  # fmt: skip
+FLOAT_BINARY = {
+    "arith.addf": "fadd", "arith.subf": "fsub", "arith.mulf": "fmul", "arith.divf": "fdiv", "arith.remf": "frem",
+    "arith.minimumf": "llvm.minimum", "arith.maximumf": "llvm.maximum", "arith.minnumf": "llvm.minnum",
+    "arith.maxnumf": "llvm.maxnum", "math.copysign": "llvm.copysign", "math.powf": "llvm.pow",
+}  # fmt: skip
+for _name, _llvm in INT_BINARY.items():
+    _make(IntBinary, _name, f"``{_name}`` (LLVM ``{_llvm}``).", "div" not in _name and "rem" not in _name)
+for _name, _llvm in FLOAT_BINARY.items():
+    _make(FloatBinary, _name, f"``{_name}`` (LLVM ``{_llvm}``).")
+
+
+class FloatUnary(Op):
+    """Float function of one operand; attr ``fastmath``."""
+
+    __slots__ = ()
+    attr_names = ("fastmath",)
+
+    def verify(self) -> None:
+        a, r = self.operands[0].type, self.results[0].type
+        if a != r or not _is_float(a):
+            raise self.fail(f"{a} -> {r}", "use f16, bf16, f32 or f64, or vectors of them, with the same result type")
+        _check_fastmath(self)
+
+
+#: LLVM intrinsic of every float function of one operand that the IR names.
+FLOAT_UNARY = {
+    "arith.negf": "fneg", "math.absf": "llvm.fabs", "math.ceil": "llvm.ceil", "math.floor": "llvm.floor",
+    "math.trunc": "llvm.trunc", "math.round": "llvm.round", "math.roundeven": "llvm.roundeven",
+    "math.exp": "llvm.exp", "math.exp2": "llvm.exp2", "math.log": "llvm.log", "math.log2": "llvm.log2",
+    "math.log10": "llvm.log10", "math.sqrt": "llvm.sqrt", "math.rsqrt": "llvm.amdgcn.rsq", "math.sin": "llvm.sin",
+    "math.cos": "llvm.cos", "rocdl.rcp": "llvm.amdgcn.rcp",
+}  # fmt: skip
+for _name, _llvm in FLOAT_UNARY.items():
+    _make(FloatUnary, _name, f"``{_name}`` (LLVM ``{_llvm}``).")
+
+
+class IntUnary(Op):
+    """Integer function of one operand."""
+
+    __slots__ = ()
+
+    def verify(self) -> None:
+        a, r = self.operands[0].type, self.results[0].type
+        if a != r or not _is_int(a):
+            raise self.fail(f"{a} -> {r}", "use integers with the same result type")
+
+
+INT_UNARY = {"math.absi": "llvm.abs", "math.ctlz": "llvm.ctlz", "math.cttz": "llvm.cttz", "math.ctpop": "llvm.ctpop"}
+for _name, _llvm in INT_UNARY.items():
+    _make(IntUnary, _name, f"``{_name}`` (LLVM ``{_llvm}``).")
+
+
+@op
+class Fma(Op):
+    """``math.fma``: ``a * b + c`` with one rounding; attr ``fastmath``."""
+
+    __slots__ = ()
+    name = "math.fma"
+    pure = True
+    attr_names = ("fastmath",)
+
+    def verify(self) -> None:
+        kinds = {o.type for o in self.operands} | {self.results[0].type}
+        if len(self.operands) != 3 or len(kinds) != 1 or not _is_float(self.results[0].type):
+            raise self.fail(f"operands {[str(o.type) for o in self.operands]}", "use three floats of one type")
+        _check_fastmath(self)
+
+
+class _Cmp(Op):
+    __slots__ = ()
+    attr_names = ("predicate",)
+    predicates: ClassVar[tuple[str, ...]]
+    ok: ClassVar[Callable[[t.Type], bool]]
+
+    def verify(self) -> None:
+        a, b, r = self.operands[0].type, self.operands[1].type, self.results[0].type
+        if self.attrs.get("predicate") not in self.predicates:
+            raise self.fail(f"unknown predicate {self.attrs.get('predicate')!r}", f"use: {', '.join(self.predicates)}")
+        if a != b or not type(self).ok(a) or r != t.like(a, t.I1):
+            raise self.fail(f"compares {a} with {b} giving {r}", "compare two values of one type; the result is i1")
+
+
+@op
+class CmpI(_Cmp):
+    """``arith.cmpi``: attr ``predicate``."""
+
+    __slots__ = ()
+    name = "arith.cmpi"
+    pure = True
+    predicates = CMPI
+    ok = staticmethod(_is_int)
+
+
+@op
+class CmpF(_Cmp):
+    """``arith.cmpf``: attr ``predicate``."""
+
+    __slots__ = ()
+    name = "arith.cmpf"
+    pure = True
+    predicates = CMPF
+    ok = staticmethod(_is_float)
+
+
+@op
+class Select(Op):
+    """``arith.select``: condition ``i1`` (or a vector of them), two values of one type."""
+
+    __slots__ = ()
+    name = "arith.select"
+    pure = True
+
+    def verify(self) -> None:
+        c, a, b = (o.type for o in self.operands)
+        if a != b or a != self.results[0].type or t.scalar_of(c) != t.I1:
+            raise self.fail(f"select {c}, {a}, {b}", "use an i1 and two values of one type")
+        if isinstance(c, t.VectorType) and t.count_of(a) != c.count:
+            raise self.fail(f"condition {c} for values {a}", "use one i1 per element, or a scalar i1")
+
+
+class Cast(Op):
+    """A conversion; ``kinds`` says from what to what (``i`` integer, ``f`` float) and how the width moves."""
+
+    __slots__ = ()
+    kinds: ClassVar[str]
+    llvm: ClassVar[str]
+
+    def verify(self) -> None:
+        a, r = self.operands[0].type, self.results[0].type
+        ea, er = t.scalar_of(a), t.scalar_of(r)
+        source, target, width = self.kinds
+        good = t.count_of(a) == t.count_of(r)
+        good &= (_is_int if source == "i" else _is_float)(a) and (_is_int if target == "i" else _is_float)(r)
+        good &= {"<": ea.bits < er.bits, ">": ea.bits > er.bits, "*": True}[width]
+        if not good:
+            raise self.fail(f"cannot convert {a} to {r}", f"{self.name} converts {_CAST_WORDS[self.kinds]}")
+
+
+_CAST_WORDS = {
+    "ii<": "an integer to a wider one", "ii>": "an integer to a narrower one", "ff<": "a float to a wider one",
+    "ff>": "a float to a narrower one", "if*": "an integer to a float", "fi*": "a float to an integer",
+}  # fmt: skip
+CASTS = {
+    "arith.extsi": ("ii<", "sext"), "arith.extui": ("ii<", "zext"), "arith.trunci": ("ii>", "trunc"),
+    "arith.extf": ("ff<", "fpext"), "arith.truncf": ("ff>", "fptrunc"), "arith.sitofp": ("if*", "sitofp"),
+    "arith.uitofp": ("if*", "uitofp"), "arith.fptosi": ("fi*", "fptosi"), "arith.fptoui": ("fi*", "fptoui"),
+}  # fmt: skip
+for _name, (_kinds, _llvm) in CASTS.items():
+    _make(Cast, _name, f"``{_name}``: {_CAST_WORDS[_kinds]}.", kinds=_kinds, llvm=_llvm)
+
+
+@op
+class Bitcast(Op):
+    """``vector.bitcast``: the same bits as another scalar or vector type; element 0 stays in the low bits."""
+
+    __slots__ = ()
+    name = "vector.bitcast"
+    pure = True
+
+    def verify(self) -> None:
+        a, r = self.operands[0].type, self.results[0].type
+        bits_a, bits_r = t.scalar_of(a).bits * t.count_of(a), t.scalar_of(r).bits * t.count_of(r)
+        if bits_a != bits_r:
+            raise self.fail(f"{a} has {bits_a} bits, {r} has {bits_r}", "bitcast between types of equal size in bits")
+
+
+@op
+class Broadcast(Op):
+    """``vector.broadcast``: a scalar into every element."""
+
+    __slots__ = ()
+    name = "vector.broadcast"
+    pure = True
+
+    def verify(self) -> None:
+        r = self.results[0].type
+        if not isinstance(r, t.VectorType) or r.elem != self.operands[0].type:
+            raise self.fail(f"{self.operands[0].type} into {r}", "broadcast a scalar into a vector of its type")
+
+
+@op
+class Extract(Op):
+    """``vector.extract``: one element; attr ``position``, or a second i32 operand for a run-time index."""
+
+    __slots__ = ()
+    name = "vector.extract"
+    pure = True
+    attr_names = ("position",)
+
+    def verify(self) -> None:
+        v = self.operands[0].type
+        if not isinstance(v, t.VectorType) or v.elem != self.results[0].type:
+            raise self.fail(f"{self.results[0].type} out of {v}", "extract the element type of a vector")
+        _check_position(self, 1, v)
+
+
+@op
+class Insert(Op):
+    """``vector.insert``: operands (element, vector[, i32 index]); attr ``position`` otherwise."""
+
+    __slots__ = ()
+    name = "vector.insert"
+    pure = True
+    attr_names = ("position",)
+
+    def verify(self) -> None:
+        e, v = self.operands[0].type, self.operands[1].type
+        if not isinstance(v, t.VectorType) or v.elem != e or self.results[0].type != v:
+            raise self.fail(f"{e} into {v}", "insert an element of the vector's type; the result is the vector type")
+        _check_position(self, 2, v)
+
+
+def _check_position(o: Op, first: int, v: t.VectorType) -> None:
+    position = o.attrs.get("position")
+    if len(o.operands) == first + 1 and position is None:
+        if o.operands[first].type != t.I32:
+            raise o.fail(f"index of type {o.operands[first].type}", "use an i32 index")
+    elif len(o.operands) != first or not isinstance(position, int) or not 0 <= position < v.count:
+        raise o.fail(f"position {position!r} in {v}", f"use a position from 0 to {v.count - 1}")
+
+
+@op
+class Slice(Op):
+    """``vector.extract_strided_slice``: attrs ``offset`` and ``size``, in elements; stride 1."""
+
+    __slots__ = ()
+    name = "vector.extract_strided_slice"
+    pure = True
+    attr_names = ("offset", "size")
+
+    def verify(self) -> None:
+        v, r = self.operands[0].type, self.results[0].type
+        offset, size = self.attrs.get("offset"), self.attrs.get("size")
+        if not isinstance(offset, int) or not isinstance(size, int) or offset < 0 or size < 1:
+            raise self.fail(f"offset {offset!r}, size {size!r}", "use non-negative integers")
+        if not isinstance(v, t.VectorType) or offset + size > v.count or r != t.VectorType(size, v.elem):
+            raise self.fail(f"elements {offset} to {offset + size} of {v} as {r}", "stay inside the vector")
+
+
+@op
+class InsertSlice(Op):
+    """``vector.insert_strided_slice``: operands (part, vector); attr ``offset`` in elements; stride 1."""
+
+    __slots__ = ()
+    name = "vector.insert_strided_slice"
+    pure = True
+    attr_names = ("offset",)
+
+    def verify(self) -> None:
+        p, v = self.operands[0].type, self.operands[1].type
+        offset = self.attrs.get("offset")
+        if not isinstance(v, t.VectorType) or not isinstance(p, t.VectorType) or p.elem != v.elem:
+            raise self.fail(f"{p} into {v}", "insert a vector into a longer one of the same element type")
+        if not isinstance(offset, int) or not 0 <= offset <= v.count - p.count or self.results[0].type != v:
+            raise self.fail(f"{p} at {offset!r} of {v}", "stay inside the vector")
+
+
+@op
+class Concat(Op):
+    """``vector.concat``: scalars and vectors of one element type, joined in order (ours; MLIR spells it as shuffles)."""
+
+    __slots__ = ()
+    name = "vector.concat"
+    pure = True
+
+    def verify(self) -> None:
+        r = self.results[0].type
+        total = sum(t.count_of(o.type) for o in self.operands)
+        if not isinstance(r, t.VectorType) or any(t.scalar_of(o.type) != r.elem for o in self.operands):
+            raise self.fail(f"{[str(o.type) for o in self.operands]} into {r}", "join parts of one element type")
+        if total != r.count:
+            raise self.fail(f"parts hold {total} elements, result {r.count}", "make the counts equal")
+
+
+@op
+class Shuffle(Op):
+    """``vector.shuffle``: two vectors of one type; attr ``mask``, indices into their concatenation."""
+
+    __slots__ = ()
+    name = "vector.shuffle"
+    pure = True
+    attr_names = ("mask",)
+
+    def verify(self) -> None:
+        a, b, r = self.operands[0].type, self.operands[1].type, self.results[0].type
+        mask = self.attrs.get("mask")
+        if not isinstance(a, t.VectorType) or a != b or not isinstance(mask, tuple):
+            raise self.fail(f"shuffle of {a} and {b}", "use two vectors of one type and a tuple mask")
+        if any(not isinstance(i, int) or not 0 <= i < 2 * a.count for i in mask):
+            raise self.fail(f"mask {mask}", f"use indices from 0 to {2 * a.count - 1}")
+        if r != t.value_type(len(mask), a.elem):
+            raise self.fail(f"mask of {len(mask)} gives {r}", "one result element per index")
+
+
+@op
+class Reduction(Op):
+    """``vector.reduction``: attr ``kind`` (add, mul, and, or, xor, minsi, maxsi, minui, maxui, minnumf, ...)."""
+
+    __slots__ = ()
+    name = "vector.reduction"
+    pure = True
+    attr_names = ("kind", "fastmath")
+    kinds = ("add", "mul", "and", "or", "xor", "minsi", "maxsi", "minui", "maxui", "minnumf", "maxnumf", "minimumf",
+             "maximumf")  # fmt: skip
+
+    def verify(self) -> None:
+        v = self.operands[0].type
+        if self.attrs.get("kind") not in self.kinds:
+            raise self.fail(f"kind {self.attrs.get('kind')!r}", f"use: {', '.join(self.kinds)}")
+        if not isinstance(v, t.VectorType) or self.results[0].type != v.elem:
+            raise self.fail(f"{v} to {self.results[0].type}", "reduce a vector to its element type")
+        _check_fastmath(self)
