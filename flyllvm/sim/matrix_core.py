@@ -8,9 +8,9 @@ instruction over all waves is two gathers, one batched matmul and one gather bac
 Accumulation: products are exact in float64, the sum over K and the accumulator is taken in float64, and the result is
 rounded once to the accumulator's type (nearest, ties to even).  For integer-valued inputs this is exact.  Hardware
 rounds more often: gfx942 truncates aligned groups of 4 to 16 products to 24 fraction bits and rounds after each
-group, gfx90a rounds every addition, f32 and f64 rows are chains of fused multiply-adds.  The single rounding here is the centre of
-those results and depends on neither the order of K nor the host's BLAS (beyond float64's own rounding).  A bf16
-product beyond the float32 range is infinite on hardware and may cancel here.
+group, gfx90a rounds every addition, f32 and f64 rows are chains of fused multiply-adds.  The single rounding here is
+the centre of those results and depends on neither the order of K nor the host's BLAS (beyond float64's own rounding,
+which f64 rows do show).  A bf16 product beyond the float32 range is infinite on hardware and may cancel here.
 
 Denormals are kept, except on gfx90a where the f16 and bf16 rows flush inputs, accumulator and result to zero.
 

@@ -9,8 +9,8 @@ m.
   ``P = max(1, 256/(M*N))``, ``G = 64/(N*P)``.
 - C and D, 64-bit: the same with groups of one row.
 
-Rows without a published register map (derived by the family rule above, proved by probes only): f32.32x32x4bf16.1k
-and the other ``.1k`` rows of 4x4x4 on gfx90a, f32.16x16x8.xf32, f64.4x4x4f64, i32.32x32x16.i8, i32.16x16x64.i8.
+Without a published register map, so derived by the family rule above and proved by probes only: f32.16x16x8.xf32,
+f64.4x4x4f64, i32.32x32x16.i8, i32.16x16x64.i8, and f32.4x4x4bf16.1k on gfx90a (its map is published for gfx942).
 
 Source: CDNA2, CDNA3 and CDNA4 ISA manuals, chapter "Matrix arithmetic instructions".
 """
