@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether a slow test shall run its full count."""
     return bool(request.config.getoption("--full"))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """``golden("name.fly", text)``: text equals that file in ``golden/`` beside the test (``--update-golden``)."""
+    folder = request.path.parent / "golden"
+
+    def compare(name: str, text: str) -> None:
+        path = folder / name
+        if request.config.getoption("--update-golden"):
+            folder.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"no golden text {path}: run pytest with --update-golden, then read what it wrote"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
