@@ -28,10 +28,11 @@ class Value:
         owner: The operation (result) or block (argument) that defines it.
         index: Position among the owner's results or arguments.
         divisibility: The value is known to be a multiple of this (integers; 1 when unknown).
+        range: Inclusive bounds of the signed value where they are known.
         name: Author's name for printing, or ``""``.
     """
 
-    __slots__ = ("divisibility", "index", "name", "owner", "type")
+    __slots__ = ("divisibility", "index", "name", "owner", "range", "type")
 
     def __init__(self, type: Type, owner: Op | Block, index: int, name: str = "") -> None:
         self.type = type
@@ -39,6 +40,7 @@ class Value:
         self.index = index
         self.name = name
         self.divisibility = 1
+        self.range: tuple[int, int] | None = None
 
     @property
     def block(self) -> Block:
@@ -96,13 +98,18 @@ def _leaf_op(name: str, swap: bool = False) -> Callable[[Value, Any], Any]:
 
 
 for _dunder, _name in (
-    ("add", "index_add"), ("sub", "index_sub"), ("mul", "index_mul"),
-    ("floordiv", "index_div"), ("mod", "index_rem"),
+    ("add", "index_add"), ("sub", "index_sub"), ("mul", "index_mul"), ("floordiv", "index_div"),
+    ("mod", "index_rem"), ("and", "index_and"), ("xor", "index_xor"), ("lshift", "index_shl"),
+    ("rshift", "index_shr"),
 ):  # fmt: skip
     setattr(Value, f"__{_dunder}__", _leaf_op(_name))
     setattr(Value, f"__r{_dunder}__", _leaf_op(_name, swap=True))
-for _name in ("ceil_div", "min", "max"):
-    setattr(Value, _name, _leaf_op(f"index_{_name}"))
+for _method, _name, _swap in (
+    ("ceil_div_", "index_ceil_div", False), ("rceil_div_", "index_ceil_div", True), ("min_", "index_min", False),
+    ("max_", "index_max", False), ("less_", "index_less", False), ("greater_", "index_less", True),
+    ("equal_", "index_equal", False), ("and_", "andi", False),
+):  # fmt: skip
+    setattr(Value, _method, _leaf_op(_name, _swap))
 
 
 class Block:

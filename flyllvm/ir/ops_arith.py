@@ -363,7 +363,7 @@ class InsertSlice(Op):
 
 @op
 class Concat(Op):
-    """``vector.concat``: scalars and vectors of one element type, joined in order (ours; MLIR spells it as shuffles)."""
+    """``vector.concat``: scalars and vectors of one element type, joined in order (ours, not MLIR's)."""
 
     __slots__ = ()
     name = "vector.concat"

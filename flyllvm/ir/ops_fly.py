@@ -148,7 +148,9 @@ class MakePtr(Op):
             if len(kinds) != 4 or not isinstance(kinds[0], t.PtrType) or kinds[0].space != "global":
                 raise self.fail(f"operands {[str(k) for k in kinds]}", "pass a global pointer, i16, i64, i32")
             if kinds[1:] != [t.I16, t.I64, t.I32]:
-                raise self.fail(f"operands {[str(k) for k in kinds[1:]]}", "pass i16 stride, i64 num_records, i32 flags")
+                raise self.fail(
+                    f"operands {[str(k) for k in kinds[1:]]}", "pass i16 stride, i64 num_records, i32 flags"
+                )
         else:
             raise self.fail(f"cannot make a {r.space} pointer", "make_ptr makes shared and buffer_desc pointers")
 
@@ -433,7 +435,7 @@ def operand_ptr(type_: t.Type) -> t.PtrType | None:
 
 @op
 class CopyAtomCall(Op):
-    """``fly.copy_atom_call``: operands (atom, src, dst[, pred]); src and dst memrefs, pred i1 or a register memref of i1."""
+    """``fly.copy_atom_call``: operands (atom, src, dst[, pred]); pred is an i1 or a register memref of i1."""
 
     __slots__ = ()
     name = "fly.copy_atom_call"

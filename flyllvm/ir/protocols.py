@@ -177,9 +177,7 @@ class MmaOp(AtomOp, Protocol):
     def emit_atom_call(
         self, em: Emitter, state: LLValue | None, d: MemOperand, a: MemOperand, b: MemOperand, c: MemOperand
     ) -> None: ...
-    def emit_atom_call_ssa(
-        self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue
-    ) -> LLValue: ...
+    def emit_atom_call_ssa(self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue) -> LLValue: ...
 
 
 # --- payload registry ----------------------------------------------------------------------------

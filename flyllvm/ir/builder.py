@@ -1,0 +1,245 @@
+"""The builder: makes operations where they belong.
+
+While a kernel is traced the builder merges equal pure operations, folds constants, and places a pure
+operation in the outermost loop body where its operands are known.  So address arithmetic that does
+not depend on a loop is outside of it before LLVM sees the kernel.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TraceError, VerifyError
+from . import types as t
+from .build_arith import ArithBuilder
+from .build_fly import FlyBuilder
+from .core import OPS, Block, Kernel, Op, Value
+from .location import Location, capture
+from .ops_control import Condition, For, If, While, Yield
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..target import Target
+
+_LOCAL = threading.local()
+_LOOPS = ("scf.for", "scf.while")
+
+
+class Builder(ArithBuilder, FlyBuilder):
+    """Builds the body of one kernel.
+
+    Use as a context manager: inside ``with`` it is the current builder, which arithmetic on values
+    and the authoring language write to.
+
+    Attributes:
+        kernel: The kernel under construction.
+        target: The target it is traced for.
+        block: The block that new operations go to.
+        loc: Location given to new operations; ``None`` captures the author's line each time.
+    """
+
+    def __init__(self, kernel: Kernel, target: Target, root_code: object | None = None) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.block = kernel.body
+        self.loc: Location | None = None
+        self._root_code = root_code
+        self._memo: dict[int, dict[tuple[Any, ...], Op]] = {id(kernel.body): {}}
+        self._keep: list[Block] = [kernel.body]
+        self._stack: list[Builder] = []
+
+    # --- the current builder ---------------------------------------------------------------------
+
+    @staticmethod
+    def current() -> Builder:
+        """The builder of the kernel that is being traced in this thread.
+
+        Raises:
+            TraceError: No kernel is being traced.
+        """
+        stack: list[Builder] = getattr(_LOCAL, "stack", [])
+        if not stack:
+            raise TraceError("no kernel is being traced here", fix="use traced values only inside a @flyc.kernel")
+        return stack[-1]
+
+    @staticmethod
+    def active() -> Builder | None:
+        """The current builder, or ``None`` outside of tracing."""
+        stack: list[Builder] = getattr(_LOCAL, "stack", [])
+        return stack[-1] if stack else None
+
+    def __enter__(self) -> Builder:
+        if not hasattr(_LOCAL, "stack"):
+            _LOCAL.stack = []
+        _LOCAL.stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _LOCAL.stack.pop()
+
+    # --- making operations -----------------------------------------------------------------------
+
+    def location(self) -> Location:
+        """The location new operations get."""
+        return self.loc if self.loc is not None else capture(self._root_code, 2)
+
+    def emit(
+        self,
+        name: str,
+        operands: Sequence[Value] = (),
+        result_types: Sequence[t.Type] = (),
+        attrs: dict[str, Any] | None = None,
+    ) -> Op:
+        """Makes an operation, or returns an equal pure one that dominates this place."""
+        cls = OPS[name]
+        if not cls.pure:
+            return self.block.append(cls(operands, result_types, attrs, (), self.location()))
+        home = self._home(operands)
+        key = (name, *map(id, operands), *(r.text for r in result_types), _freeze(attrs))
+        block: Block | None = home
+        while block is not None:
+            found = self._memo.get(id(block), {}).get(key)
+            if found is not None:
+                return found
+            block = _outer(block)
+        made = home.append(cls(operands, result_types, attrs, (), self.location()))
+        self._memo[id(home)][key] = made
+        return made
+
+    def _home(self, operands: Sequence[Value]) -> Block:
+        """The outermost block, reached through loop bodies only, where all operands are known."""
+        depth = max((v.block.depth for v in operands), default=0)
+        block = self.block
+        if not operands:
+            return self.kernel.body
+        while block.depth > depth and block.parent is not None and block.parent.name in _LOOPS:
+            outer = block.parent.parent
+            if outer is None:
+                break
+            block = outer
+        return block
+
+    def enter(self, block: Block) -> None:
+        """Makes ``block`` the place for new operations."""
+        self._memo.setdefault(id(block), {})
+        self._keep.append(block)
+        self.block = block
+
+    # --- control flow ----------------------------------------------------------------------------
+
+    def _open(self, cls: type[Op], operands: Sequence[Value], result_types: Sequence[t.Type], regions: int) -> Op:
+        made = cls(operands, result_types, None, [Block((), None, self.block.depth + 1) for _ in range(regions)])
+        made.loc = self.location()
+        made.parent = self.block
+        return made
+
+    def _region(self, region: Block, body: Callable[..., Sequence[Value] | None], *args: Value) -> list[Value]:
+        outer = self.block
+        self.enter(region)
+        try:
+            return list(body(*args) or ())
+        finally:
+            self.block = outer
+
+    def _close(self, region: Block, values: Sequence[Value], cls: type[Op] = Yield) -> None:
+        region.append(cls(values, (), None, (), self.location()))
+
+    def if_(
+        self,
+        cond: Value,
+        then: Callable[[], Sequence[Value] | None],
+        otherwise: Callable[[], Sequence[Value] | None] | None = None,
+    ) -> list[Value]:
+        """``scf.if``; the callbacks build the branches and return the values they yield.
+
+        Raises:
+            VerifyError: The branches yield different types.
+        """
+        made = self._open(If, [cond], (), 2)
+        first = self._region(made.regions[0], then)
+        second = self._region(made.regions[1], otherwise) if otherwise is not None else []
+        if [v.type for v in first] != [v.type for v in second]:
+            raise VerifyError(
+                f"the branches of an if yield {[str(v.type) for v in first]} and {[str(v.type) for v in second]}",
+                made.loc,
+                "give every variable the same type in both branches",
+            )
+        self._close(made.regions[0], first)
+        self._close(made.regions[1], second)
+        made.results = [Value(v.type, made, i) for i, v in enumerate(first)]
+        self.block.append(made)
+        return made.results
+
+    def for_(
+        self,
+        lower: int | Value,
+        upper: int | Value,
+        step: int | Value,
+        inits: Sequence[Value],
+        body: Callable[..., Sequence[Value] | None],
+    ) -> list[Value]:
+        """``scf.for``; ``body(index, *carried)`` returns the carried values of the next iteration."""
+        low, high, stride = self.same_width(lower, upper, step)
+        made = self._open(For, [low, high, stride, *inits], [v.type for v in inits], 1)
+        region = made.regions[0]
+        index = region.add_arg(low.type)
+        first, last, by = low.static_value(), high.static_value(), stride.static_value()
+        if first is not None:
+            index.range = (first, max(first, last - 1) if last is not None else (1 << 31) - 1)
+            if by is not None:
+                from math import gcd
+
+                index.divisibility = gcd(first, by) or 1
+        carried = [region.add_arg(v.type) for v in inits]
+        outer = self.block
+        values = self._region(region, body, index, *carried)
+        self._check_carried(made, [v.type for v in inits], values)
+        self._close(region, values)
+        outer.append(made)
+        return made.results
+
+    def while_(
+        self,
+        inits: Sequence[Value],
+        before: Callable[..., tuple[Value, Sequence[Value]]],
+        after: Callable[..., Sequence[Value] | None],
+    ) -> list[Value]:
+        """``scf.while``; ``before(*inits)`` returns (condition, values), ``after(*values)`` the next inits."""
+        made = self._open(While, inits, (), 2)
+        args = [made.regions[0].add_arg(v.type) for v in inits]
+        outer = self.block
+        self.enter(made.regions[0])
+        try:
+            cond, passed = before(*args)
+        finally:
+            self.block = outer
+        self._close(made.regions[0], [cond, *passed], Condition)
+        body_args = [made.regions[1].add_arg(v.type) for v in passed]
+        values = self._region(made.regions[1], after, *body_args)
+        self._check_carried(made, [v.type for v in inits], values)
+        self._close(made.regions[1], values)
+        made.results = [Value(v.type, made, i) for i, v in enumerate(passed)]
+        outer.append(made)
+        return made.results
+
+    def _check_carried(self, made: Op, want: list[t.Type], values: Sequence[Value]) -> None:
+        got = [v.type for v in values]
+        if got != want:
+            raise VerifyError(
+                f"a loop carries {[str(x) for x in want]} but its body yields {[str(x) for x in got]}",
+                made.loc,
+                "keep the type of every carried variable the same over iterations",
+            )
+
+
+def _outer(block: Block) -> Block | None:
+    return None if block.parent is None else block.parent.parent
+
+
+def _freeze(attrs: dict[str, Any] | None) -> tuple[Any, ...]:
+    if not attrs:
+        return ()
+    # Floats are keyed by their text: 0.0 and -0.0, or 1 and 1.0, are different constants.
+    return tuple((k, repr(v) if isinstance(v, (float, tuple, list)) else (type(v), v)) for k, v in attrs.items())
