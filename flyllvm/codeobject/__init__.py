@@ -1,1 +1,31 @@
-"""See the package docs."""
+"""Code objects without LLVM and lld: link, read, describe, match with a device, pack arguments.
+
+`link` turns the object file that LLVM emits into a code object that HIP loads; `inspect` reads either; `CodeObject` is
+an image with its kernels.  Malformed input ends as ``LinkError``, never as anything else.
+"""
+
+from __future__ import annotations
+
+from .code_object import CodeObject, load
+from .info import CodeObjectInfo
+from .kernarg import hidden_args, pack_kernarg
+from .kernel import KernelArg, KernelDescriptor, KernelInfo
+from .linker import link
+from .reader import inspect
+from .target_id import TargetId, matches, mismatch
+
+__all__ = [
+    "CodeObject",
+    "CodeObjectInfo",
+    "KernelArg",
+    "KernelDescriptor",
+    "KernelInfo",
+    "TargetId",
+    "hidden_args",
+    "inspect",
+    "link",
+    "load",
+    "matches",
+    "mismatch",
+    "pack_kernarg",
+]

@@ -11,7 +11,17 @@ _MASK32 = (1 << 32) - 1
 # Second Bloom filter bit of a symbol: its hash shifted by this many bits.
 _BLOOM_SHIFT = 26
 
-DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT, DT_STRSZ, DT_SYMENT = 0, 4, 5, 6, 7, 8, 9, 10, 11
+DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT, DT_STRSZ, DT_SYMENT = (
+    0,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    11,
+)
 DT_GNU_HASH, DT_RELACOUNT = 0x6FFFFEF5, 0x6FFFFFF9
 
 

@@ -203,7 +203,7 @@ class ElfFile:
         """
         if section.entsize != RELA.size or section.size % RELA.size:
             raise LinkError(
-                f"relocation section of {section.size} bytes with entries of {section.entsize}; an entry has {RELA.size}",
+                f"relocations of {section.size} bytes with entries of {section.entsize}; an entry has {RELA.size}",
                 f"byte {section.offset:#x} (section {section.name})",
                 "emit the object again",
             )
@@ -249,7 +249,9 @@ def read_elf(data: bytes) -> ElfFile:
     data = bytes(data)
     _check_identity(data)
     fields = EHDR.unpack_from(data)
-    ident, e_type, machine, version, _, phoff, shoff, flags, ehsize, phentsize, phnum, shentsize, shnum, shstrndx = fields
+    ident, e_type, machine, version, _, phoff, shoff, flags, ehsize, phentsize, phnum, shentsize, shnum, shstrndx = (
+        fields
+    )
     if machine != EM_AMDGPU:
         name = _MACHINES.get(machine, "unknown")
         raise LinkError(f"ELF file for machine {machine} ({name}), not for an AMD GPU (224)", "byte 0x12", _FIX_INPUT)
@@ -263,7 +265,9 @@ def read_elf(data: bytes) -> ElfFile:
     if e_type not in (ET_REL, ET_DYN):
         raise LinkError(f"ELF type {e_type}, expected 1 (object) or 3 (code object)", "byte 0x10", _FIX_INPUT)
     if version != 1 or ehsize != EHDR.size:
-        raise LinkError(f"ELF version {version} with a header of {ehsize} bytes, expected 1 and 64", "byte 0x14", _FIX_INPUT)
+        raise LinkError(
+            f"ELF version {version} with a header of {ehsize} bytes, expected 1 and 64", "byte 0x14", _FIX_INPUT
+        )
     elf = ElfFile(data, e_type, ident[8], flags)
     _read_segments(elf, phoff, phentsize, phnum)
     _read_sections(elf, shoff, shentsize, shnum, shstrndx)
@@ -273,7 +277,7 @@ def read_elf(data: bytes) -> ElfFile:
 def _check_identity(data: bytes) -> None:
     """Checks the first bytes, with a helpful word for the usual mix-ups."""
     if data[:4] != b"\x7fELF":
-        if data.startswith(b"__CLANG_OFFLOAD_BUNDLE__") or data.startswith(b"CCOB"):
+        if data.startswith((b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")):
             raise LinkError(
                 "the file is a Clang offload bundle, not a code object",
                 "byte 0x0",

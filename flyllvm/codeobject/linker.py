@@ -74,7 +74,9 @@ def link(object_bytes: bytes) -> bytes:
     """
     elf = read_elf(object_bytes)
     if elf.type != ET_REL:
-        raise LinkError("the file is linked already (ET_DYN)", "byte 0x10", "use it as it is; link takes an object file")
+        raise LinkError(
+            "the file is linked already (ET_DYN)", "byte 0x10", "use it as it is; link takes an object file"
+        )
     return _Link(elf).image()
 
 
@@ -83,7 +85,9 @@ class _Fixup:
 
     __slots__ = ("addend", "kind", "offset", "section", "symbol", "where")
 
-    def __init__(self, section: OutSection, offset: int, kind: int, symbol: LinkSymbol, addend: int, where: str) -> None:
+    def __init__(
+        self, section: OutSection, offset: int, kind: int, symbol: LinkSymbol, addend: int, where: str
+    ) -> None:
         self.section = section
         self.offset = offset
         self.kind = kind
@@ -139,7 +143,7 @@ class _Link:
                     raise LinkError(f"relocation of kind {kind} is not one of an object file", where, "emit it again")
                 if offset + rel.WIDTHS[kind] > home.size or home.type == SHT_NOBITS:
                     raise LinkError(
-                        f"{rel.NAMES[kind]} at {offset:#x} of section {home.name}, which has {home.size} bytes in the file",
+                        f"{rel.NAMES[kind]} at {offset:#x} of section {home.name}, which ends at {home.size:#x}",
                         where,
                         "emit the object again: it is damaged",
                     )
@@ -157,7 +161,9 @@ class _Link:
             )
         if fixup.section.rank == NOT_LOADED:
             if kind not in (rel.ABS32, rel.ABS64):
-                raise self.refused(fixup, "in a section that is not loaded", "use R_AMDGPU_ABS32 or R_AMDGPU_ABS64 there")
+                raise self.refused(
+                    fixup, "in a section that is not loaded", "use R_AMDGPU_ABS32 or R_AMDGPU_ABS64 there"
+                )
         elif kind in rel.GOT:
             if symbol.got < 0:
                 symbol.got = 8 * len(self.got_symbols)
@@ -179,7 +185,9 @@ class _Link:
     def leave_to_loader(self, fixup: _Fixup) -> None:
         """An address in data: only the loader knows it."""
         if fixup.kind != rel.ABS64:
-            raise self.refused(fixup, f"to {fixup.symbol.title}: an address has 64 bits", "store the pointer in 64 bits")
+            raise self.refused(
+                fixup, f"to {fixup.symbol.title}: an address has 64 bits", "store the pointer in 64 bits"
+            )
         if not fixup.section.flags & SHF_WRITE:
             raise self.refused(
                 fixup,
@@ -267,7 +275,12 @@ class _Link:
         if relative:
             tags.append((DT_RELACOUNT, len(relative)))
         tags += [(DT_SYMTAB, self.dynsym.addr), (DT_SYMENT, SYM.size), (DT_STRTAB, self.dynstr.addr)]
-        tags += [(DT_STRSZ, self.dynstr.size), (DT_GNU_HASH, self.gnu_hash.addr), (DT_HASH, self.hash.addr), (DT_NULL, 0)]
+        tags += [
+            (DT_STRSZ, self.dynstr.size),
+            (DT_GNU_HASH, self.gnu_hash.addr),
+            (DT_HASH, self.hash.addr),
+            (DT_NULL, 0),
+        ]
         self.dynamic.fill(b"".join(t.to_bytes(8, "little") + v.to_bytes(8, "little") for t, v in tags))
 
     # The file.
@@ -321,7 +334,5 @@ class _Link:
         for name, s in zip(names[1:], sections, strict=True):
             image[s.offset : s.offset + len(s.content)] = s.content
             link = 0 if s.link is None else s.link.index
-            headers.append(
-                SHDR.pack(name, s.type, s.flags, s.addr, s.offset, s.size, link, s.info, s.align, s.entsize)
-            )
+            headers.append(SHDR.pack(name, s.type, s.flags, s.addr, s.offset, s.size, link, s.info, s.align, s.entsize))
         return bytes(image + b"".join(headers))

@@ -35,7 +35,7 @@ GOT = frozenset({GOTPCREL, GOTPCREL32_LO, GOTPCREL32_HI})  # G + A - P
 PC_RELATIVE = frozenset({REL32, REL64, REL32_LO, REL32_HI, REL16})  # S + A - P
 
 # Bytes that a relocation overwrites.
-WIDTHS = {kind: 4 for kind in NAMES} | {NONE: 0, ABS64: 8, REL64: 8, REL16: 2}
+WIDTHS = dict.fromkeys(NAMES, 4) | {NONE: 0, ABS64: 8, REL64: 8, REL16: 2}
 
 _LOW = frozenset({ABS32_LO, GOTPCREL32_LO, REL32_LO})
 _HIGH = frozenset({ABS32_HI, GOTPCREL32_HI, REL32_HI})

@@ -60,7 +60,8 @@ class OutSection:
     """
 
     __slots__ = (
-        "addr", "align", "content", "entsize", "flags", "index", "info", "link", "name", "offset", "rank", "size", "type",
+        "addr", "align", "content", "entsize", "flags", "index", "info", "link", "name", "offset", "rank", "size",
+        "type",
     )  # fmt: skip
 
     def __init__(self, name: str, type: int, flags: int, align: int, entsize: int = 0) -> None:
@@ -181,7 +182,9 @@ def _kept(section: Section) -> bool:
             "drop thread_local from the global",
         )
     if section.type == SHT_REL:
-        raise LinkError(f"section {section.name} has REL relocations", _at(section), "emit RELA, as LLVM does for AMDGPU")
+        raise LinkError(
+            f"section {section.name} has REL relocations", _at(section), "emit RELA, as LLVM does for AMDGPU"
+        )
     if section.flags & SHF_COMPRESSED:
         raise LinkError(f"section {section.name} is compressed", _at(section), "emit debug sections uncompressed")
     if not section.flags & SHF_ALLOC:
@@ -190,7 +193,7 @@ def _kept(section: Section) -> bool:
         )
     if section.type not in (SHT_PROGBITS, SHT_NOBITS, SHT_NOTE):
         raise LinkError(
-            f"section {section.name} of type {section.type:#x} is to be loaded; the linker places only code, data and notes",
+            f"section {section.name} of type {section.type:#x} is to be loaded; only code, data and notes are",
             _at(section),
             "drop it from the module (global constructors are not supported)",
         )
@@ -201,5 +204,7 @@ def _kept(section: Section) -> bool:
 
 def _relocates_kept(elf: ElfFile, out: Gathered, rela: Section) -> bool:
     if not 0 < rela.info < len(elf.sections):
-        raise LinkError(f"relocations for section {rela.info}, which does not exist", _at(rela), "emit the object again")
+        raise LinkError(
+            f"relocations for section {rela.info}, which does not exist", _at(rela), "emit the object again"
+        )
     return rela.info in out.places

@@ -1,0 +1,80 @@
+"""Files read whole and written whole: nothing half-written is left behind."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import FlyError, LinkError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        LinkError: The file cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise LinkError(
+            f"cannot read the file: {error.strerror or error}", os.fspath(path), "check the path and its permissions"
+        ) from None
+
+
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file through a temporary neighbour and a rename, so that readers see all of it or the old one.
+
+    Raises:
+        LinkError: The file cannot be written; what was there before is untouched.
+    """
+    final = os.fspath(path)
+    if os.path.exists(final) and not os.path.isfile(final):
+        # A pipe or /dev/stdout cannot be replaced by a rename.
+        _write(final, data, "wb", final)
+        return
+    part = f"{final}.{os.getpid()}.{os.urandom(4).hex()}.part"
+    try:
+        _write(part, data, "xb", final)
+        try:
+            os.replace(part, final)
+        except OSError as error:
+            raise _refused(final, error) from None
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
+
+
+def _write(path: str, data: bytes, mode: str, shown: str) -> None:
+    try:
+        with open(path, mode) as file:
+            file.write(data)
+    except OSError as error:
+        raise _refused(shown, error) from None
+
+
+def _refused(path: str, error: OSError) -> LinkError:
+    return LinkError(
+        f"cannot write the file: {error.strerror or error}", path, "check the directory, its permissions and free space"
+    )
+
+
+def named(path: str | os.PathLike[str], work: Callable[[], T]) -> T:
+    """Runs `work` and puts the file's name in front of the place that an error names."""
+    try:
+        return work()
+    except FlyError as error:
+        name = os.fspath(path)
+        if error.where is None:
+            error.where = name
+        elif str(error.where) != name:
+            error.where = f"{name}: {error.where}"
+        raise
