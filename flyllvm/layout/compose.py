@@ -1,0 +1,299 @@
+"""coalesce and composition.
+
+A composition is checked without walking its domain.  Write A, coalesced, as modes ``S_i:D_i`` whose last one takes
+every index (that is how ``crd2idx`` reads an index past the end).  A mode ``s:d`` of B steps A's mixed-radix digits.
+It keeps to one layout exactly when, at each digit, the step divides the extent, is a multiple of it, or is so small
+in number that it never wraps.  Several modes of B add up without a carry exactly when, at each digit but the last,
+the sum of their largest contributions stays below the extent.  Both together are the law R(c) == A(B(c)).
+"""
+
+from __future__ import annotations
+
+from ..errors import LayoutError
+from . import leaf as lf
+from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile, as_layout, join_modes, layout_modes, raw_layout
+from .int_tuple import Basis, at, flatten, is_static, leaves, modes, normal, show
+from .memo import operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .int_tuple import IntTuple, Leaf
+
+    Modes = tuple[list[Leaf], list[Leaf]]
+
+
+def _continues(s: Leaf, d: Leaf, next_d: Leaf) -> bool:
+    """Whether a mode ``s:d`` is continued by one of stride ``next_d``; all static."""
+    if type(s) is not int:
+        return False
+    if isinstance(d, Basis):
+        return isinstance(next_d, Basis) and d.path == next_d.path and _continues(s, d.value, next_d.value)
+    return type(d) is int and type(next_d) is int and s * d == next_d
+
+
+def coalesced(shape: IntTuple, stride: IntTuple, keep_boundary: bool = False) -> Modes:
+    """Flat modes with runs merged and static size-1 modes dropped; never empty.
+
+    With ``keep_boundary`` a trailing static size-1 mode stays as a mode of size 2 with its stride, so that indices
+    past the end keep their value.
+    """
+    ss, ds = list(leaves(shape)), list(leaves(stride))
+    out_s: list[Leaf] = []
+    out_d: list[Leaf] = []
+    last = len(ss) - 1
+    for i, (s, d) in enumerate(zip(ss, ds, strict=True)):
+        if type(s) is int and s == 1:
+            if not (keep_boundary and i == last):
+                continue
+            s = 2
+        if out_s and type(s) is int and _continues(out_s[-1], out_d[-1], d):
+            out_s[-1] *= s
+        else:
+            out_s.append(s)
+            out_d.append(d)
+    return (out_s, out_d) if out_s else ([1], [0])
+
+
+def pack(shapes: list[Leaf], strides: list[Leaf]) -> Layout:
+    """A layout of flat modes; a single mode stands alone."""
+    if len(shapes) == 1:
+        return raw_layout(shapes[0], strides[0])
+    return raw_layout(tuple(shapes), tuple(strides))
+
+
+def canonical(layout: Layout) -> Layout:
+    """The same function with static size-1 leaves at stride 0 and singleton nests unwrapped, as FlyDSL's results are."""
+    s, d = _canonical(layout.shape, layout.stride)
+    return raw_layout(s, d)
+
+
+def _canonical(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple]:
+    if not isinstance(shape, tuple):
+        return (shape, 0) if type(shape) is int and shape == 1 else (shape, stride)
+    if len(shape) == 1:
+        return _canonical(shape[0], stride[0])
+    parts = [_canonical(s, d) for s, d in zip(shape, stride, strict=True)]
+    return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
+
+
+@operation
+def coalesce(layout: Any, pattern: object = 0) -> Any:
+    """The same function with as few modes as possible.
+
+    Args:
+        layout: A layout; of a composed layout the outer part is coalesced.
+        pattern: Each leaf stands for one sub-mode to coalesce on its own; modes beyond the pattern stay as they are.
+
+    Raises:
+        LayoutError: The pattern has more modes than the layout.
+    """
+    if isinstance(layout, ComposedLayout):
+        return ComposedLayout(layout.inner, layout.offset, coalesce(layout.outer, pattern))
+    layout = as_layout(layout, "coalesce")
+    return _coalesce(layout, normal(pattern))
+
+
+def _coalesce(layout: Layout, pattern: IntTuple) -> Layout:
+    if not isinstance(pattern, tuple):
+        return pack(*coalesced(layout.shape, layout.stride))
+    parts = layout_modes(layout)
+    if len(pattern) > len(parts):
+        raise LayoutError(
+            f"pattern {show(pattern)} has rank {len(pattern)}, the layout {layout} has rank {len(parts)}",
+            fix="give the pattern at most one entry for each mode",
+        )
+    done = [_coalesce(m, p) for m, p in zip(parts, pattern, strict=False)]
+    return join_modes([*done, *parts[len(pattern) :]])
+
+
+class _Outer:
+    """The left operand of one composition: its sub-modes by path, coalesced, with the digits that B has used up."""
+
+    __slots__ = ("layout", "parts")
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.parts: dict[tuple[int, ...], tuple[list[Leaf], list[Leaf], list[int]]] = {}
+
+    def part(self, path: tuple[int, ...]) -> tuple[list[Leaf], list[Leaf], list[int]]:
+        """Coalesced shapes, strides and used digits of A's sub-mode at ``path``."""
+        found = self.parts.get(path)
+        if found is None:
+            for other in self.parts:
+                if other[: len(path)] == path[: len(other)]:
+                    raise LayoutError(
+                        f"B steps both mode {list(other)} and mode {list(path)} of A, one inside the other",
+                        fix="use basis strides of one depth",
+                    )
+            try:
+                shape, stride = at(self.layout.shape, path), at(self.layout.stride, path)
+            except LayoutError as e:
+                raise LayoutError(f"B steps mode {list(path)} of A: {e.what}", fix="use a path that A has") from None
+            ss, ds = coalesced(shape, stride, keep_boundary=True)
+            found = self.parts[path] = (ss, ds, [0] * len(ss))
+        return found
+
+    def compose(self, s: Leaf, d: Leaf, mode: str) -> tuple[IntTuple, IntTuple]:
+        """A composed with the leaf mode ``s:d`` of B, called ``mode`` in errors."""
+        if type(d) is int and d == 0:
+            return s, 0
+        path: tuple[int, ...] = ()
+        if isinstance(d, Basis):
+            d, path = d.value, d.path
+        ss, ds, used = self.part(path)
+        if type(d) is int and d < 0 and not (type(s) is int and s == 1):
+            raise LayoutError(
+                f"{mode} of B is {s}:{d}: a negative stride leaves A's domain", fix="use strides of at least 0"
+            )
+        out_s: list[Leaf] = []
+        out_d: list[Leaf] = []
+        rest, step = s, d
+        for i in range(len(ss) - 1):
+            if type(rest) is int and rest == 1:
+                break
+            count, step_next = _split(ss[i], step, rest, f"{mode} of B is {s}:{d}", i, ss, ds)
+            if not (type(count) is int and count == 1):
+                out_s.append(count)
+                out_d.append(lf.mul(step, ds[i]))
+                if type(count) is int and type(step) is int and type(ss[i]) is int:
+                    used[i] += (count - 1) * step
+                    if used[i] >= ss[i]:
+                        raise LayoutError(
+                            f"{mode} of B and the modes before it carry out of mode {i} ({ss[i]}:{ds[i]}) of A: "
+                            f"together they step to {used[i]}, its extent is {ss[i]}",
+                            fix="choose modes of B that do not overlap inside a mode of A",
+                        )
+                rest = lf.div(rest, count)
+            step = step_next
+        if not (type(rest) is int and rest == 1):
+            out_s.append(rest)
+            out_d.append(lf.mul(step, ds[-1]))
+        if not out_s:
+            return 1, 0
+        if len(out_s) == 1:
+            return out_s[0], out_d[0]
+        return tuple(out_s), tuple(out_d)
+
+
+def _split(
+    extent: Leaf, step: Leaf, rest: Leaf, what: str, i: int, ss: list[Leaf], ds: list[Leaf]
+) -> tuple[Leaf, Leaf]:
+    """How many of ``rest`` steps stay in a mode of A, and the step that goes on to the next mode."""
+    if type(extent) is not int or type(step) is not int:
+        # Run-time integers: divisibility is the author's promise, as for every dynamic shape.
+        count = lf.ceil_div(extent, step)
+        return (1 if type(count) is int and count == 1 else lf.min_(count, rest)), lf.ceil_div(step, extent)
+    if step % extent == 0:
+        return 1, step // extent
+    if extent % step == 0:
+        n = extent // step
+        if type(rest) is not int:
+            return lf.min_(n, rest), 1
+        if rest <= n:
+            return rest, 1
+        if rest % n == 0:
+            return n, 1
+        raise LayoutError(
+            f"{what}: mode {i} ({extent}:{ds[i]}) of A holds {n} of its {rest} steps, and {rest} is not divisible by {n}",
+            fix=f"use an extent that is at most {n} or a multiple of {n}",
+        )
+    if type(rest) is int and (rest - 1) * step < extent:
+        return rest, 1
+    raise LayoutError(
+        f"{what}: stride {step} neither divides nor is a multiple of the extent {extent} of mode {i} ({extent}:{ds[i]}) of A"
+        + (f", and {rest} steps reach past it" if type(rest) is int else ""),
+        fix=f"use a stride that divides {extent} or is a multiple of it",
+    )
+
+
+def _compose_tree(outer: _Outer, shape: IntTuple, stride: IntTuple, path: str) -> tuple[IntTuple, IntTuple]:
+    if not isinstance(shape, tuple):
+        s, d = outer.compose(shape, stride, f"mode {path or '0'}")
+        return (s, 0) if type(s) is int and s == 1 else (s, d)
+    if len(shape) == 1:
+        return _compose_tree(outer, shape[0], stride[0], path)
+    parts = [
+        _compose_tree(outer, s, d, f"{path}.{i}" if path else str(i))
+        for i, (s, d) in enumerate(zip(shape, stride, strict=True))
+    ]
+    return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
+
+
+@operation
+def composition(a: Any, b: Any) -> Any:
+    """The layout R with ``R(c) == A(B(c))`` for every coordinate c of B.
+
+    Args:
+        a: Layout; composed layout (the outer part is composed); or swizzle (the result is a composed layout).
+        b: Layout; or Tile, which works mode by mode: n means ``n:1``, ``*`` and missing modes pass A's mode through.
+
+    Where the image of B runs past A, A is read as ``crd2idx`` reads it: the last mode goes on.  Dynamic extents and
+    strides are assumed to divide as needed.
+
+    Raises:
+        LayoutError: No layout satisfies the law (the message names mode and failed divisibility), or a tile has
+            more modes than A.
+    """
+    if isinstance(a, ComposedLayout):
+        return ComposedLayout(a.inner, a.offset, composition(a.outer, b))
+    if isinstance(a, (Swizzle, CoordSwizzle)):
+        if isinstance(b, (Layout, ComposedLayout)):
+            from .coords import coprofile
+
+            return ComposedLayout(a, coprofile(b) if isinstance(b, Layout) else 0, b)
+        raise LayoutError(f"cannot compose {a} with {b}", fix="compose a swizzle with a layout")
+    a = as_layout(a, "composition")
+    if isinstance(b, Tile):
+        return by_mode(a, b, composition)
+    if isinstance(b, ComposedLayout):
+        return ComposedLayout(a, 0, b)
+    b = as_layout(b, "composition")
+    s, d = _compose_tree(_Outer(a), b.shape, b.stride, "")
+    return raw_layout(s, d, a.is_static and b.is_static)
+
+
+def by_mode(a: Layout, tile: Tile, fn: Any) -> Layout:
+    """Applies ``fn(mode, tile entry as a layout)`` to the modes of A; ``*`` and missing entries pass the mode.
+
+    Raises:
+        LayoutError: The tile has more modes than A.
+    """
+    parts = layout_modes(a)
+    check_tile_rank(a, tile)
+    out = []
+    for m, t in zip(parts, tile.modes, strict=False):
+        if isinstance(t, Tile):
+            out.append(by_mode(m, t, fn))
+        elif t is lf.STAR:
+            out.append(m)
+        else:
+            out.append(fn(m, t if isinstance(t, Layout) else raw_layout(t, 1)))
+    rest = parts[len(tile.modes) :]
+    if not isinstance(a.shape, tuple) and fn is composition:
+        return out[0]
+    return join_modes([*out, *rest])
+
+
+def check_tile_rank(a: Layout, tile: Tile) -> None:
+    """Refuses a tile with more modes than the layout."""
+    have = len(modes(a.shape))
+    if len(tile.modes) > have:
+        raise LayoutError(
+            f"tile {tile} has rank {len(tile.modes)}, the layout {a} has rank {have}",
+            fix="use at most one tile mode for each mode of the layout",
+        )
+
+
+__all__ = [
+    "by_mode",
+    "canonical",
+    "check_tile_rank",
+    "coalesce",
+    "coalesced",
+    "composition",
+    "flatten",
+    "is_static",
+    "pack",
+]

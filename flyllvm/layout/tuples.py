@@ -1,0 +1,364 @@
+"""Operations that treat int tuples, layouts, composed layouts and tiles as tuples of modes, and int-tuple arithmetic."""
+
+from __future__ import annotations
+
+from ..errors import LayoutError
+from . import leaf as lf
+from .core import ComposedLayout, Layout, Tile, join_modes, layout_modes, raw_layout
+from .int_tuple import STAR, Basis, at, is_dynamic, leaves, modes, normal, product, show, transform
+from .memo import operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .int_tuple import IntTuple, Leaf
+
+
+def _parts(x: Any) -> tuple[Any, ...]:
+    """The modes of anything tuple-like."""
+    if isinstance(x, Layout):
+        return layout_modes(x)
+    if isinstance(x, ComposedLayout):
+        return tuple([ComposedLayout(x.inner, x.offset, m) for m in _parts(x.outer)])
+    return x.modes if isinstance(x, Tile) else modes(normal(x))
+
+
+def _join(like: Any, parts: Sequence[Any]) -> Any:
+    """The tuple-like of the kind of ``like`` with the given modes."""
+    if isinstance(like, Layout):
+        return join_modes(list(parts))
+    if isinstance(like, ComposedLayout):
+        return ComposedLayout(like.inner, like.offset, _join(like.outer, [p.outer for p in parts]))
+    return Tile(*parts) if isinstance(like, Tile) else tuple(parts)
+
+
+def _range(x: Any, begin: int, end: int) -> tuple[tuple[Any, ...], int, int]:
+    parts = _parts(x)
+    stop = len(parts) if end == -1 else end
+    if not 0 <= begin < stop <= len(parts):
+        raise LayoutError(
+            f"modes {begin} to {end} do not exist in {show(x)}, which has rank {len(parts)}",
+            fix=f"use 0 <= begin < end <= {len(parts)}, or end = -1 for the rank",
+        )
+    return parts, begin, stop
+
+
+@operation
+def take(x: Any, begin: int, end: int = -1) -> Any:
+    """Modes ``begin`` to ``end - 1``; ``end = -1`` means the rank.  A single mode is unwrapped."""
+    parts, begin, end = _range(x, begin, end)
+    return parts[begin] if end - begin == 1 else _join(x, parts[begin:end])
+
+
+@operation
+def select(x: Any, indices: Sequence[int]) -> Any:
+    """The modes at the given indices, in that order."""
+    parts = _parts(x)
+    for i in indices:
+        if not 0 <= i < len(parts):
+            raise LayoutError(f"mode {i} does not exist in {show(x)}", fix=f"use indices from 0 to {len(parts) - 1}")
+    return _join(x, [parts[i] for i in indices])
+
+
+@operation
+def group(x: Any, begin: int, end: int = -1) -> Any:
+    """Nests modes ``begin`` to ``end - 1`` into one."""
+    parts, begin, end = _range(x, begin, end)
+    return _join(x, [*parts[:begin], _join(x, parts[begin:end]), *parts[end:]])
+
+
+def _filler(x: Any, elem: Any) -> Any:
+    if isinstance(x, ComposedLayout):
+        return ComposedLayout(x.inner, x.offset, raw_layout(1, 0) if elem is None else elem)
+    if isinstance(x, Layout):
+        return raw_layout(1, 0) if elem is None else elem
+    return 1 if elem is None else (elem if isinstance(x, Tile) else normal(elem))
+
+
+def append(x: Any, elem: Any = None, n: int | None = None) -> Any:
+    """Adds ``elem`` (1, or ``1:0`` for layouts) as last mode: once, or until there are n modes."""
+    parts = _parts(x)
+    extra = 1 if n is None else max(0, n - len(parts))
+    return _join(x, [*parts, *[_filler(x, elem)] * extra]) if extra else x
+
+
+def prepend(x: Any, elem: Any = None, n: int | None = None) -> Any:
+    """Adds ``elem`` (1, or ``1:0`` for layouts) as first mode: once, or until there are n modes."""
+    parts = _parts(x)
+    extra = 1 if n is None else max(0, n - len(parts))
+    return _join(x, [*[_filler(x, elem)] * extra, *parts]) if extra else x
+
+
+def get(x: Any, *path: int) -> Any:
+    """The mode at a path of indices: ``get(x, 1, 0)``.
+
+    Raises:
+        LayoutError: The path is deeper than the tuple, or an index is out of range.
+    """
+    steps = path[0] if len(path) == 1 and isinstance(path[0], tuple) else path
+    if isinstance(x, Layout):
+        return raw_layout(at(x.shape, steps), at(x.stride, steps))
+    if isinstance(x, ComposedLayout):
+        return ComposedLayout(x.inner, x.offset, get(x.outer, *steps))
+    if isinstance(x, Tile):
+        if not steps:
+            return x
+        if not 0 <= steps[0] < len(x.modes):
+            raise LayoutError(f"mode {steps[0]} of {x} does not exist", fix=f"use 0 to {len(x.modes) - 1}")
+        return get(x.modes[steps[0]], *steps[1:])
+    return at(normal(x), steps)
+
+
+def _pick(x: Any, coord: IntTuple, keep_star: bool, whole: Any) -> list[Any]:
+    """The kept sub-trees of x as a list; a kept mode is one entry."""
+    if not isinstance(coord, tuple):
+        return [x] if (coord is STAR) == keep_star else []
+    parts = _parts(x)
+    if len(parts) != len(coord) or (not isinstance(x, (tuple, Tile)) and not isinstance(getattr(x, "shape", 0), tuple)):
+        raise LayoutError(
+            f"coordinate {show(coord)} does not fit {show(x)} in {show(whole)}", fix="give one entry for each mode"
+        )
+    kept: list[Any] = []
+    for p, c in zip(parts, coord, strict=True):
+        inner = _pick(p, c, keep_star, whole)
+        if isinstance(c, tuple) and inner:
+            kept.append(inner[0] if len(inner) == 1 else _join(p, inner))
+        else:
+            kept += inner
+    return kept
+
+
+def _empty(x: Any) -> Any:
+    if isinstance(x, (Layout, ComposedLayout)):
+        return _filler(x, None)
+    return 1 if isinstance(x, Tile) else ()
+
+
+def _sliced(x: Any, coord: object, keep_star: bool) -> Any:
+    source = x if isinstance(x, (Layout, ComposedLayout, Tile)) else normal(x)
+    kept = _pick(source, normal(coord), keep_star, source)
+    if not kept:
+        return _empty(source)
+    return kept[0] if len(kept) == 1 else _join(source, kept)
+
+
+@operation
+def slice_(x: Any, coord: object) -> Any:
+    """The modes where the coordinate is ``*``; a single kept mode is unwrapped.
+
+    A coordinate without ``*`` keeps nothing: the empty view ``1:0`` of a layout, ``()`` of an int tuple.  On a
+    composed layout the position enters the offset: ``A o off o B`` becomes ``A o off + B(c) o slice(B, c)``.
+
+    Raises:
+        LayoutError: The coordinate does not nest like x.
+    """
+    if isinstance(x, ComposedLayout):
+        outer, offset = slice_and_offset(coord, x.outer)
+        from .int_tuple import add_coords
+
+        return ComposedLayout(x.inner, add_coords(x.offset, offset), outer)
+    return _sliced(x, coord, True)
+
+
+@operation
+def dice(x: Any, coord: object) -> Any:
+    """The modes where the coordinate is not ``*``; a single kept mode is unwrapped."""
+    return _sliced(x, coord, False)
+
+
+def slice_and_offset(coord: object, layout: Any) -> tuple[Any, IntTuple]:
+    """The sliced layout and the offset of its first element: what slicing a memref needs.
+
+    On a composed layout the offset is 0, because it has moved into the layout.
+    """
+    if isinstance(layout, ComposedLayout):
+        return slice_(layout, coord), 0
+    from .coords import crd2idx
+
+    return slice_(layout, coord), crd2idx(coord, layout)
+
+
+def get_scalar(x: object) -> Leaf:
+    """The only leaf of a singleton nest: ``((4))`` gives 4.
+
+    Raises:
+        LayoutError: There is more than one leaf.
+    """
+    t = normal(x)
+    while isinstance(t, tuple) and len(t) == 1:
+        t = t[0]
+    if isinstance(t, tuple):
+        raise LayoutError(f"get_scalar({show(normal(x))}): not a single leaf", fix="select one mode first")
+    return t
+
+
+def get_leaves(x: object, dynamic_only: bool = False) -> tuple[Leaf, ...]:
+    """All leaves from left to right (of a layout: shape, then stride), or the dynamic ones only."""
+    if isinstance(x, Layout):
+        return get_leaves((x.shape, x.stride), dynamic_only)
+    if isinstance(x, ComposedLayout):
+        inner = get_leaves(x.inner, dynamic_only) if isinstance(x.inner, (Layout, ComposedLayout)) else ()
+        return inner + get_leaves(x.offset, dynamic_only) + get_leaves(x.outer, dynamic_only)
+    return tuple([v for v in leaves(normal(x)) if not dynamic_only or is_dynamic(v)])
+
+
+def _zip_arith(name: str, fn: Callable[[Leaf, Leaf], Leaf], a: IntTuple, b: IntTuple, broadcast: bool) -> IntTuple:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        n = min(len(a), len(b))
+        if len(a) != len(b) and not broadcast:
+            raise LayoutError(
+                f"{name}: {show(a)} has rank {len(a)}, {show(b)} has rank {len(b)}",
+                fix="give both the same rank, or ask for broadcasting",
+            )
+        done = tuple([_zip_arith(name, fn, x, y, broadcast) for x, y in zip(a, b, strict=False)])
+        return done + a[n:] + b[n:]
+    if isinstance(a, tuple) or isinstance(b, tuple):
+        if not broadcast:
+            raise LayoutError(
+                f"{name}: {show(a)} and {show(b)} do not nest alike",
+                fix="give both the same profile, or ask for broadcasting",
+            )
+        if isinstance(a, tuple):
+            return tuple([_zip_arith(name, fn, x, b, broadcast) for x in a])
+        return tuple([_zip_arith(name, fn, a, y, broadcast) for y in b])
+    return fn(a, b)
+
+
+def _basis_add(a: Leaf, b: Leaf) -> Leaf:
+    if isinstance(a, Basis) and isinstance(b, Basis) and a.path == b.path:
+        return Basis(lf.add(a.value, b.value), a.path)
+    return lf.add(a, b)
+
+
+def int_tuple_add(a: object, b: object, broadcast: bool = False) -> IntTuple:
+    """Sum, element by element; with ``broadcast`` a leaf meets every leaf and the longer tail passes through.
+
+    Raises:
+        LayoutError: Ranks differ and broadcasting was not asked for.
+    """
+    return _zip_arith("int_tuple_add", _basis_add, normal(a), normal(b), broadcast)
+
+
+def int_tuple_sub(a: object, b: object, broadcast: bool = False) -> IntTuple:
+    """Difference, element by element; see ``int_tuple_add``."""
+    return _zip_arith("int_tuple_sub", lf.sub, normal(a), normal(b), broadcast)
+
+
+def int_tuple_mul(a: object, b: object, broadcast: bool = False) -> IntTuple:
+    """Product, element by element; see ``int_tuple_add``."""
+    return _zip_arith("int_tuple_mul", lf.mul, normal(a), normal(b), broadcast)
+
+
+def int_tuple_div(a: object, b: object, broadcast: bool = False) -> IntTuple:
+    """Quotient rounded to zero, element by element; see ``int_tuple_add``."""
+    return _zip_arith("int_tuple_div", lf.div, normal(a), normal(b), broadcast)
+
+
+def int_tuple_mod(a: object, b: object, broadcast: bool = False) -> IntTuple:
+    """Remainder, element by element; see ``int_tuple_add``."""
+    return _zip_arith("int_tuple_mod", lf.mod, normal(a), normal(b), broadcast)
+
+
+def int_tuple_product(x: object) -> Leaf:
+    """Product of all leaves."""
+    return product(normal(x))
+
+
+def int_tuple_product_each(x: object) -> IntTuple:
+    """The product of each top-level mode."""
+    t = normal(x)
+    return tuple([product(m) for m in t]) if isinstance(t, tuple) else t
+
+
+def int_tuple_product_like(x: object, guide: object) -> IntTuple:
+    """For each leaf of the guide, the product of the sub-tree of x at its place.
+
+    Raises:
+        LayoutError: x does not nest at least as deep as the guide.
+    """
+    t, g = normal(x), normal(guide)
+    if not isinstance(g, tuple):
+        return product(t)
+    if not isinstance(t, tuple) or len(t) != len(g):
+        raise LayoutError(f"int_tuple_product_like: {show(t)} does not nest as deep as the guide {show(g)}")
+    return tuple([int_tuple_product_like(a, b) for a, b in zip(t, g, strict=True)])
+
+
+def _fold(name: str, fn: Callable[[Leaf, Leaf], Leaf], a: IntTuple, b: IntTuple) -> IntTuple:
+    """``fn`` over profiles: leaf by tuple takes the product, tuple by leaf carries the remainder on from mode 0."""
+    if isinstance(a, tuple):
+        if isinstance(b, tuple):
+            if len(a) != len(b):
+                raise LayoutError(
+                    f"{name}: {show(a)} has rank {len(a)}, {show(b)} has rank {len(b)}", fix="give both one rank"
+                )
+            return tuple([_fold(name, fn, x, y) for x, y in zip(a, b, strict=True)])
+        out = []
+        for m in a:
+            out.append(_fold(name, fn, m, b))
+            b = fn(b, product(m))
+        return tuple(out)
+    return fn(a, product(b))
+
+
+def ceil_div(a: object, b: object) -> IntTuple:
+    """Quotient rounded up; a tuple by a leaf divides mode 0 first and carries the remaining divisor on."""
+    return _fold("ceil_div", lf.ceil_div, normal(a), normal(b))
+
+
+def _shape_quotient(a: Leaf, b: Leaf) -> Leaf:
+    if type(a) is int and type(b) is int and b != 0:
+        if a % b == 0:
+            return a // b
+        if a != 0 and b % a == 0:
+            return 1
+        raise LayoutError(f"shape_div: neither of {a} and {b} divides the other", fix="use extents that divide")
+    return lf.ceil_div(a, b)
+
+
+def shape_div(a: object, b: object) -> IntTuple:
+    """``a / b`` where b divides a, 1 where a divides b; a tuple by a leaf carries the remaining divisor on.
+
+    Raises:
+        LayoutError: Neither divides the other (static leaves).
+    """
+    return _fold("shape_div", _shape_quotient, normal(a), normal(b))
+
+
+def elem_less(a: object, b: object) -> Any:
+    """Whether every leaf of a is less than its partner in b; false if a has the larger rank.
+
+    Returns:
+        A Python bool, or a one-bit run-time value.
+    """
+    x, y = normal(a), normal(b)
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        result: Any = len(x) <= len(y)
+        for p, q in zip(x, y, strict=False):
+            result = lf.both(result, elem_less(p, q))
+        return result
+    if isinstance(x, tuple) or isinstance(y, tuple):
+        raise LayoutError(f"elem_less: {show(x)} and {show(y)} do not nest alike", fix="give both the same profile")
+    return lf.less(x, y)
+
+
+def equal(a: object, b: object) -> Any:
+    """Whether two int tuples are equal leaf by leaf; basis leaves compare their paths too.
+
+    Returns:
+        A Python bool, or a one-bit run-time value.
+    """
+    x, y = normal(a), normal(b)
+    if isinstance(x, tuple) or isinstance(y, tuple):
+        if not (isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y)):
+            return False
+        result: Any = True
+        for p, q in zip(x, y, strict=True):
+            result = lf.both(result, equal(p, q))
+        return result
+    return lf.equals(x, y)
+
+
+__all__ = ["transform"]
