@@ -5,8 +5,10 @@ Source: the layout of ``ld.lld -shared`` without a linker script, compared byte 
 
 from __future__ import annotations
 
+from ..errors import LinkError
 from .elf import (
     EHDR,
+    MAX_MEMORY,
     PHDR,
     PT_DYNAMIC,
     PT_GNU_RELRO,
@@ -124,6 +126,10 @@ def _place(loads: list[list[OutSection]], start: int) -> int:
             else:
                 section.offset = first.offset + section.addr - first.addr
             end = section.offset + (0 if section.type == SHT_NOBITS else section.size)
+    if dot > MAX_MEMORY:
+        raise LinkError(
+            f"the code object takes {dot} bytes of memory", fix=f"use at most {MAX_MEMORY} bytes of globals"
+        )
     return end
 
 

@@ -27,12 +27,8 @@ from .dynamic import (
     sysv_hash_table,
 )
 from .elf import (
-    EHDR,
-    EM_AMDGPU,
-    ET_DYN,
     ET_REL,
     RELA,
-    SHDR,
     SHF_ALLOC,
     SHF_WRITE,
     SHN_AMDGPU_LDS,
@@ -44,18 +40,15 @@ from .elf import (
     SHT_PROGBITS,
     SHT_RELA,
     SHT_STRTAB,
-    SHT_SYMTAB,
-    STT_NOTYPE,
     STT_SECTION,
-    STV_HIDDEN,
     SYM,
     ElfFile,
-    Symbol,
-    read_elf,
 )
+from .elf_reader import read_elf
 from .layout import Layout
 from .sections import NOT_LOADED, OutSection, gather
 from .symbols import LinkSymbol, resolve
+from .writer import write_image
 
 
 def link(object_bytes: bytes) -> bytes:
@@ -126,7 +119,7 @@ class _Link:
         layout = Layout(sections)
         self.apply()
         self.fill_tables()
-        return self.write(sections, layout)
+        return write_image(self.elf, sections, layout, self.symbols, self.dynamic)
 
     # Relocations: who needs a slot in the GOT, what is left to the loader.
 
@@ -159,6 +152,8 @@ class _Link:
                 fixup.where,
                 "use LDS from inside the kernel, so that LLVM places it",
             )
+        if symbol.source.type == STT_SECTION and symbol.section is None:
+            raise self.refused(fixup, "to a section that is not linked", "emit the object again")
         if fixup.section.rank == NOT_LOADED:
             if kind not in (rel.ABS32, rel.ABS64):
                 raise self.refused(
@@ -265,7 +260,10 @@ class _Link:
             if f.symbol.preemptible:
                 named.append((f.symbol.dynamic, place, f.addend))
             else:
-                relative.append((place, f.symbol.address + f.addend))
+                value = f.symbol.address + f.addend
+                if not -(1 << 63) <= value < 1 << 63:
+                    raise self.refused(f, f"to {f.symbol.title}: {value:#x} is no address", "correct the offset")
+                relative.append((place, value))
         rows = [RELA.pack(place, rel.RELATIVE64, 0, addend) for place, addend in sorted(relative)]
         rows += [RELA.pack(place, rel.ABS64, index, addend) for index, place, addend in sorted(named)]
         self.rela_dyn.fill(b"".join(rows))
@@ -282,57 +280,3 @@ class _Link:
             (DT_NULL, 0),
         ]
         self.dynamic.fill(b"".join(t.to_bytes(8, "little") + v.to_bytes(8, "little") for t, v in tags))
-
-    # The file.
-
-    def symbol_tables(self) -> tuple[OutSection, OutSection]:
-        """The full symbol table and its strings: loaders and debuggers look there first."""
-        strings = bytearray(b"\0")
-        rows = [bytes(SYM.size)]
-        kept = [s for s in self.symbols[1:] if s.source.type != STT_SECTION]
-        local = [s for s in kept if s.local]
-        dynamic = Symbol(0, "_DYNAMIC", STT_NOTYPE, STV_HIDDEN, 0, 0, 0)
-        local.append(LinkSymbol(dynamic, self.dynamic, 0))
-        for symbol in local + [s for s in kept if not s.local]:
-            name = symbol.source.name.encode()
-            rows.append(symbol.record(len(strings) if name else 0))
-            if name:
-                strings += name + b"\0"
-        symtab = OutSection(".symtab", SHT_SYMTAB, 0, 8, SYM.size)
-        symtab.fill(b"".join(rows))
-        symtab.info = 1 + len(local)
-        strtab = OutSection(".strtab", SHT_STRTAB, 0, 1)
-        strtab.fill(strings)
-        symtab.link = strtab
-        return symtab, strtab
-
-    def write(self, sections: list[OutSection], layout: Layout) -> bytes:
-        """Writes headers, sections and the section header table."""
-        symtab, strtab = self.symbol_tables()
-        shstrtab = OutSection(".shstrtab", SHT_STRTAB, 0, 1)
-        sections = [*sections, symtab, shstrtab, strtab]
-        names, strings = [0], bytearray(b"\0")
-        for section in sections:
-            names.append(len(strings))
-            strings += section.name.encode() + b"\0"
-        shstrtab.fill(strings)
-        end = layout.end
-        for i, section in enumerate(sections, 1):
-            section.index = i
-            if section.rank == NOT_LOADED:
-                section.offset = (end + section.align - 1) & -section.align
-                end = section.offset + len(section.content)
-        table = (end + 7) & -8
-        image = bytearray(table)
-        ident = self.elf.data[:16]
-        image[: EHDR.size] = EHDR.pack(
-            ident, ET_DYN, EM_AMDGPU, 1, 0, EHDR.size, table, self.elf.flags, EHDR.size, 56,
-            len(layout.headers) // 56, SHDR.size, len(sections) + 1, shstrtab.index,
-        )  # fmt: skip
-        image[EHDR.size : EHDR.size + len(layout.headers)] = layout.headers
-        headers = [bytes(SHDR.size)]
-        for name, s in zip(names[1:], sections, strict=True):
-            image[s.offset : s.offset + len(s.content)] = s.content
-            link = 0 if s.link is None else s.link.index
-            headers.append(SHDR.pack(name, s.type, s.flags, s.addr, s.offset, s.size, link, s.info, s.align, s.entsize))
-        return bytes(image + b"".join(headers))

@@ -15,8 +15,8 @@ from .elf import (
     STB_LOCAL,
     ElfFile,
     Symbol,
-    read_elf,
 )
+from .elf_reader import read_elf
 from .info import CodeObjectInfo
 from .kernel import DESCRIPTOR_BYTES, Fields, KernelDescriptor, KernelInfo
 from .msgpack import decode

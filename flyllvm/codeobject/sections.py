@@ -17,6 +17,8 @@ from .elf import (
     SHF_EXEC,
     SHF_GROUP,
     SHF_INFO_LINK,
+    SHF_MERGE,
+    SHF_STRINGS,
     SHF_TLS,
     SHF_WRITE,
     SHT_GROUP,
@@ -151,7 +153,9 @@ def gather(elf: ElfFile) -> Gathered:
             kind = (name, section.type, keep)
             target = named.get(kind)
             if target is None:
-                flags = section.flags & ~SHF_INFO_LINK
+                # Equal constants are not merged, so loaded sections lose the flags that would promise it.
+                drop = SHF_INFO_LINK | (SHF_MERGE | SHF_STRINGS if keep & SHF_ALLOC else 0)
+                flags = section.flags & ~drop
                 target = named[kind] = OutSection(name, section.type, flags, 1, section.entsize)
                 out.sections.append(target)
             elif target.entsize != section.entsize:
