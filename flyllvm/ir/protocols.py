@@ -6,7 +6,7 @@ registry that maps a mnemonic to the functions that parse it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from ..errors import ParseError
 
@@ -28,15 +28,27 @@ class LLValue:
         text: Operand text: ``%12``, ``5``, ``zeroinitializer``.
         const: The Python number if the value is a known integer or float constant, else ``None``.
         uniform: All lanes of a wave hold the same value.
+        level: Nesting depth of the scope that defines the value: 0 for constants and the kernel's body;
+            ``ANY_LEVEL`` when unknown.  Pure address arithmetic is emitted outside loops down to this depth.
     """
 
-    __slots__ = ("const", "text", "type", "uniform")
+    __slots__ = ("const", "level", "text", "type", "uniform")
 
-    def __init__(self, type: LLType, text: str, const: int | float | None = None, uniform: bool = False) -> None:
+    ANY_LEVEL: ClassVar[int] = 1 << 30
+
+    def __init__(
+        self,
+        type: LLType,
+        text: str,
+        const: int | float | None = None,
+        uniform: bool = False,
+        level: int = 1 << 30,
+    ) -> None:
         self.type = type
         self.text = text
         self.const = const
         self.uniform = uniform or const is not None
+        self.level = 0 if const is not None else level
 
     def __repr__(self) -> str:
         return f"{self.type.text} {self.text}"
@@ -52,18 +64,26 @@ class MemOperand:
             The swizzle of the type is *not* applied yet.
         const_offset: Constant byte offset to add.
         count: Elements in the view.
+        offset_align: ``offset`` is known to be a multiple of this many bytes (a power of two).
     """
 
-    __slots__ = ("base", "const_offset", "count", "offset", "type")
+    __slots__ = ("base", "const_offset", "count", "offset", "offset_align", "type")
 
     def __init__(
-        self, type: PtrType, base: LLValue, offset: LLValue | None = None, const_offset: int = 0, count: int = 1
+        self,
+        type: PtrType,
+        base: LLValue,
+        offset: LLValue | None = None,
+        const_offset: int = 0,
+        count: int = 1,
+        offset_align: int = 1,
     ) -> None:
         self.type = type
         self.base = base
         self.offset = offset
         self.const_offset = const_offset
         self.count = count
+        self.offset_align = offset_align
 
 
 class Emitter(Protocol):
