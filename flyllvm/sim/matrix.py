@@ -1,15 +1,19 @@
-"""The meaning of AMDGPU matrix intrinsics as pure NumPy functions.
+"""The meaning of AMDGPU matrix, dot-product and small-float intrinsics as pure NumPy functions.
 
 The machine asks `supports` once per intrinsic name and `prepare` once per call in the program (the immediates are
 constants there); the prepared function then takes the register arrays of all waves at once.  `evaluate` does both.
 
-EXEC is ignored by these instructions: they compute for all lanes.  The machine refuses waves with inactive lanes.
+Matrix instructions ignore EXEC: they compute for all lanes.  The machine refuses waves with inactive lanes for those
+names that `ignores_exec` names.
 
 Names come without the ``llvm.amdgcn.`` prefix; type suffixes of overloaded intrinsics may stay on.
+
+No instruction here was compared with hardware; the sources of each family are named in its file.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -17,26 +21,47 @@ from typing import Any
 from ..errors import SimError
 from ..target import Target
 from . import matrix_mfma
-from .matrix_core import AnyArray, Prepared, split_arguments
+from .matrix_core import Intrinsic, Prepared
+from .matrix_element import AnyArray
+
+_FAMILIES: tuple[dict[str, Intrinsic], ...] = (matrix_mfma.INTRINSICS,)
+_MATRIX = ("mfma.", "smfmac.", "wmma.", "swmmac.")
+_TYPE_SUFFIX = re.compile(r"(v\d+)?(i\d+|f\d+|bf\d+)")
+
+
+@lru_cache(maxsize=1024)
+def find(name: str) -> Intrinsic | None:
+    """The intrinsic of a name, with or without type suffixes, or ``None`` where the simulator lacks it."""
+    while True:
+        for family in _FAMILIES:
+            if name in family:
+                return family[name]
+        name, dot, last = name.rpartition(".")
+        if not dot or not _TYPE_SUFFIX.fullmatch(last):
+            return None
 
 
 def supports(name: str) -> bool:
     """Whether `prepare` knows an intrinsic (on some target)."""
-    return name in matrix_mfma.ROWS
+    return find(name) is not None
+
+
+def ignores_exec(name: str) -> bool:
+    """Whether the instruction computes for inactive lanes too, so that a partly active wave has no sound result."""
+    return name.startswith(_MATRIX)
 
 
 def flops(name: str) -> int:
     """Multiplications and additions that one wave does in one call; zero for intrinsics that only move or convert."""
-    return matrix_mfma.ROWS[name].flops
+    return _known(name).flops
 
 
 def immediate_positions(name: str) -> tuple[int, ...]:
     """Argument positions that LLVM requires to be constants."""
-    _known(name)
-    return matrix_mfma.IMMEDIATES
+    return tuple(_known(name).immediates)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def prepare(name: str, immediates: tuple[int, ...], *, wave_size: int, target: Target) -> Prepared:
     """A function of the non-constant arguments, in LLVM's order, with everything else bound.
 
@@ -49,14 +74,7 @@ def prepare(name: str, immediates: tuple[int, ...], *, wave_size: int, target: T
     Raises:
         SimError: Unknown intrinsic, not on this target, or an immediate without a meaning.
     """
-    _known(name)
-    if wave_size != 64:
-        raise SimError(f"{name} runs in waves of 64 lanes, not {wave_size}", fix="simulate with wave_size=64")
-    if len(immediates) != len(matrix_mfma.IMMEDIATES):
-        raise SimError(
-            f"{name}: {len(immediates)} immediates", fix=f"pass {len(matrix_mfma.IMMEDIATES)}: cbsz, abid, blgp"
-        )
-    return matrix_mfma.prepare(name, immediates, target)
+    return _known(name).prepare(immediates, wave_size, target)
 
 
 def evaluate(name: str, args: Sequence[Any], *, wave_size: int, target: Target) -> AnyArray:
@@ -65,10 +83,12 @@ def evaluate(name: str, args: Sequence[Any], *, wave_size: int, target: Target) 
     Shape: register arrays are ``(waves, wave_size, values)``, or ``(waves, wave_size)`` for scalars, of LLVM's element
     type: half float16, float float32, double float64, ``iN`` signed or unsigned integers, bfloat uint16 bits.
     """
-    imms, arrays = split_arguments(name, args, immediate_positions(name))
-    return prepare(name, tuple(imms), wave_size=wave_size, target=target)(*arrays)
+    constants, arrays = _known(name).split(args)
+    return prepare(name, constants, wave_size=wave_size, target=target)(*arrays)
 
 
-def _known(name: str) -> None:
-    if not supports(name):
+def _known(name: str) -> Intrinsic:
+    found = find(name)
+    if found is None:
         raise SimError(f"the simulator has no matrix intrinsic {name!r}", fix="see flyllvm.sim.matrix.supports")
+    return found

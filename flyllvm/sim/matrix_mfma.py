@@ -22,6 +22,8 @@ import numpy as np
 from ..errors import SimError
 from ..target import Target
 from . import matrix_core as core
+from .matrix_element import element_for
+from .matrix_fragment import Fetch, Index, Store
 
 _ALL = ("gfx90a", "gfx942", "gfx950")
 _90A = ("gfx90a",)
@@ -136,10 +138,9 @@ def _rows() -> dict[str, MfmaRow]:
 
 
 ROWS: dict[str, MfmaRow] = _rows()
-IMMEDIATES = (3, 4, 5)
 
 
-def input_index(mn: int, k: int, blocks: int) -> core.Index:
+def input_index(mn: int, k: int, blocks: int) -> Index:
     """Flat position ``lane * V + value`` of A[block][m][k] (and of B[block][k][n] as ``[block][n][k]``).
 
     Shape: ``(blocks, MN, K)``.
@@ -150,7 +151,7 @@ def input_index(mn: int, k: int, blocks: int) -> core.Index:
     return lane * values + depth % values
 
 
-def output_index(mn: int, blocks: int, rows_per_group: int) -> core.Index:
+def output_index(mn: int, blocks: int, rows_per_group: int) -> Index:
     """Flat position ``lane * V + value`` of D[block][m][n].
 
     Shape: ``(blocks, MN, MN)``.
@@ -165,14 +166,7 @@ def output_index(mn: int, blocks: int, rows_per_group: int) -> core.Index:
     return lane * values + value
 
 
-def inverse(index: core.Index, size: int) -> core.Index:
-    """The element at each flat register position, or -1 where there is none."""
-    held = np.full(size, -1, np.intp)
-    held[index.reshape(-1)] = np.arange(index.size)
-    return held
-
-
-def lane_of_b(blgp: int) -> core.Index:
+def lane_of_b(blgp: int) -> Index:
     """The lane that B values of each lane are read from.
 
     BLGP 1 and 2 give the first and second half of the wave to both halves, 3 rotates by a quarter, 4 to 7 give one
@@ -190,55 +184,60 @@ def lane_of_b(blgp: int) -> core.Index:
     return lane
 
 
-def _element(name: str, target: Target) -> core.Element:
-    if name in ("fp8", "bf8"):
-        return core.fp8_element(name, target.chip.fp8)
-    return {e.name: e for e in (core.F16, core.BF16, core.F32, core.F64E, core.XF32, core.I8, core.I32)}[name]
-
-
 def _check_modifiers(row: MfmaRow, cbsz: int, abid: int, blgp: int, processor: str) -> None:
     limit = 0 if row.acc == "f64" else row.blocks.bit_length() - 1
-    if not 0 <= cbsz <= limit:
-        raise SimError(
-            f"{row.name}: cbsz {cbsz} on {row.blocks} block(s)", fix=f"cbsz 0 to {limit} (log2 of the blocks)"
-        )
+    if cbsz not in (0, limit):
+        # The ISA manual broadcasts lanes (l % S + S * abid, S = 64 >> cbsz), AMD's calculator broadcasts one block to
+        # its 2**cbsz neighbours.  They agree at the ends only.
+        legal = "cbsz 0" if limit == 0 else f"cbsz 0 or {limit}, where AMD's manual and AMD's calculator agree"
+        raise SimError(f"{row.name}: cbsz {cbsz} on {row.blocks} block(s)", fix=legal)
     if not 0 <= abid < 1 << cbsz:
         raise SimError(f"{row.name}: abid {abid} with cbsz {cbsz}", fix=f"abid 0 to {(1 << cbsz) - 1} (below 2**cbsz)")
     negates = row.acc == "f64" and processor != "gfx90a"
-    legal = 7 if row.permutes_b or negates else 0
-    if not 0 <= blgp <= legal:
-        raise SimError(f"{row.name}: blgp {blgp} on {processor}", fix="blgp 0" if legal == 0 else "blgp 0 to 7")
+    legal_blgp = 7 if row.permutes_b or negates else 0
+    if not 0 <= blgp <= legal_blgp:
+        raise SimError(f"{row.name}: blgp {blgp} on {processor}", fix="blgp 0" if legal_blgp == 0 else "blgp 0 to 7")
 
 
-def prepare(name: str, immediates: tuple[int, ...], target: Target) -> core.Product:
+def build(row: MfmaRow, immediates: tuple[int, ...], target: Target) -> core.Product:
     """The instruction as a function of the three register arrays A, B and C.
 
-    CBSZ and ABID broadcast A: in each group of ``2**cbsz`` blocks, all read block ``abid`` of the group.  BLGP
-    permutes the lanes of B, or negates A, B, C (bits 0, 1, 2) in the f64 rows of gfx942 and gfx950.
+    CBSZ and ABID broadcast A: with ``2**cbsz`` blocks, all of them read block ``abid``.  BLGP permutes the lanes of B,
+    or negates A, B, C (bits 0, 1, 2) in the f64 rows of gfx942 and gfx950.
 
     Raises:
-        SimError: The target lacks the instruction, or a modifier means nothing for it.
+        SimError: A modifier means nothing for this row.
     """
-    row = ROWS[name]
-    if target.processor not in row.targets:
-        raise SimError(f"{target.processor} has no {name}", fix=f"targets with it: {', '.join(row.targets)}")
     cbsz, abid, blgp = immediates
     _check_modifiers(row, cbsz, abid, blgp, target.processor)
     flush = target.processor == "gfx90a" and row.a in ("f16", "bf16")
     place = input_index(row.mn, row.k, row.blocks)
-    block = np.arange(row.blocks)
-    a_index = place[(block & ~((1 << cbsz) - 1)) + abid]
+    a_index = np.broadcast_to(place[abid], place.shape) if cbsz else place
     b_index = place.swapaxes(1, 2)
     negative = blgp if row.acc == "f64" else 0
     if row.permutes_b and blgp:
         b_index = lane_of_b(blgp)[b_index // row.values_in] * row.values_in + b_index % row.values_in
     if row.blocks == 1:
         a_index, b_index = a_index[0], b_index[0]
-    acc = _element(row.acc, target)
-    out = inverse(output_index(row.mn, row.blocks, 1 if row.acc == "f64" else 4), 64 * row.values_out)
+    out = core.inverse(output_index(row.mn, row.blocks, 1 if row.acc == "f64" else 4), 64 * row.values_out)
+    flavour = target.chip.fp8
     return core.Product(
-        core.Fetch(_element(row.a, target), 64, row.values_in, a_index, flush=flush),
-        core.Fetch(_element(row.b, target), 64, row.values_in, b_index, flush=flush),
-        core.Store(acc, 64, row.values_out, out, flush=flush, negate=bool(negative & 4)),
+        Fetch(element_for(row.a, flavour), 64, row.values_in, a_index, flush=flush),
+        Fetch(element_for(row.b, flavour), 64, row.values_in, b_index, flush=flush),
+        Store(element_for(row.acc, flavour), 64, row.values_out, out, flush=flush, negate=bool(negative & 4)),
         negate=bool((negative ^ (negative >> 1)) & 1),
     )
+
+
+def _intrinsic(row: MfmaRow) -> core.Intrinsic:
+    return core.Intrinsic(
+        row.name,
+        row.targets,
+        (64,),
+        {3: "cbsz", 4: "abid", 5: "blgp"},
+        row.flops,
+        lambda immediates, wave_size, target: build(row, immediates, target),
+    )
+
+
+INTRINSICS: dict[str, core.Intrinsic] = {row.name: _intrinsic(row) for row in ROWS.values()}

@@ -103,18 +103,21 @@ def test_rows_are_refused_on_targets_without_them(row: matrix_mfma.MfmaRow) -> N
             matrix.prepare(row.name, (0, 0, 0), wave_size=64, target=TARGETS[name])
 
 
-@pytest.mark.parametrize("cbsz, abid", [(1, 0), (1, 1), (2, 3), (4, 9)])
-def test_cbsz_and_abid_broadcast_one_block_of_a_to_its_group(cbsz: int, abid: int) -> None:
-    row = matrix_mfma.ROWS["mfma.f32.4x4x4f16"]
+@pytest.mark.parametrize(
+    "name, cbsz, abid",
+    [("4x4x4f16", 4, 9), ("4x4x4f16", 4, 0), ("16x16x4f16", 2, 3), ("32x32x4f16", 1, 1), ("32x32x1f32", 1, 0)],
+)
+def test_cbsz_and_abid_broadcast_one_block_of_a_to_all(name: str, cbsz: int, abid: int) -> None:
+    row = matrix_mfma.ROWS[f"mfma.f32.{name}"]
     f = family_rule(row)
     plain, broadcast = runner(row, TARGETS["gfx942"]), runner(row, TARGETS["gfx942"], (cbsz, abid, 0))
     rng = np.random.default_rng(0)
-    a, b = rng.integers(-8, 9, (2, 1, 16, 4, 4)).astype(float)
-    source = [(block // 2**cbsz) * 2**cbsz + abid for block in range(16)]
-    zero = np.zeros((1, 64, 4))
-    registers_b = probes.scatter(b, f.table("b"), 64, 4)
-    got = broadcast(probes.scatter(a, f.table("a"), 64, 4), registers_b, zero)
-    want = plain(probes.scatter(a[:, source], f.table("a"), 64, 4), registers_b, zero)
+    a = rng.integers(-8, 9, (1, f.blocks, f.m, f.k)).astype(float)
+    b = rng.integers(-8, 9, (1, f.blocks, f.k, f.n)).astype(float)
+    zero = np.zeros((1, 64, f.counts[2]))
+    registers_b = probes.scatter(b, f.table("b"), 64, f.counts[1])
+    got = broadcast(probes.scatter(a, f.table("a"), 64, f.counts[0]), registers_b, zero)
+    want = plain(probes.scatter(a[:, [abid] * f.blocks], f.table("a"), 64, f.counts[0]), registers_b, zero)
     np.testing.assert_array_equal(got, want)
 
 
@@ -151,10 +154,11 @@ def test_blgp_negates_the_operands_of_f64_rows(name: str, blgp: int) -> None:
 @pytest.mark.parametrize(
     "name, processor, immediates, fix",
     [
-        ("mfma.f32.16x16x16f16", "gfx942", (1, 0, 0), "cbsz 0 to 0"),
-        ("mfma.f32.4x4x4f16", "gfx942", (5, 0, 0), "cbsz 0 to 4"),
-        ("mfma.f32.4x4x4f16", "gfx942", (2, 4, 0), "abid 0 to 3"),
-        ("mfma.f64.4x4x4f64", "gfx942", (1, 0, 0), "cbsz 0 to 0"),
+        ("mfma.f32.16x16x16f16", "gfx942", (1, 0, 0), "cbsz 0"),
+        ("mfma.f32.4x4x4f16", "gfx942", (5, 0, 0), "cbsz 0 or 4"),
+        ("mfma.f32.4x4x4f16", "gfx942", (2, 1, 0), "manual and AMD's calculator agree"),
+        ("mfma.f32.4x4x4f16", "gfx942", (4, 16, 0), "abid 0 to 15"),
+        ("mfma.f64.4x4x4f64", "gfx942", (1, 0, 0), "cbsz 0"),
         ("mfma.f64.16x16x4f64", "gfx90a", (0, 0, 1), "blgp 0"),
         ("mfma.f32.16x16x32.fp8.fp8", "gfx942", (0, 0, 3), "blgp 0"),
         ("mfma.f32.16x16x16f16", "gfx942", (0, 0, 8), "blgp 0 to 7"),
