@@ -96,12 +96,13 @@ def product(t: IntTuple) -> Leaf:
 
 
 def is_static(t: IntTuple) -> bool:
-    """Whether no leaf is dynamic."""
+    """Whether no leaf is dynamic; also asked of layouts, tiles and swizzles."""
     if type(t) is int:
         return True
     if isinstance(t, tuple):
         return all([is_static(m) for m in t])
-    return not is_dynamic(t)
+    known = getattr(t, "is_static", None)
+    return not is_dynamic(t) if known is None else bool(known)
 
 
 def same_tree(a: IntTuple, b: IntTuple) -> bool:
