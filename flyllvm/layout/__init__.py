@@ -31,6 +31,7 @@ from .int_tuple import (
 from .int_tuple import normal as make_int_tuple
 from .inverse import complement, left_inverse, right_inverse
 from .leaf import STAR, Basis, Dyn, is_dynamic
+from .parse import parse
 from .product import (
     blocked_product,
     flat_product,
