@@ -6,13 +6,10 @@ type.  Integer division and remainder are not ``pure``: they trap on zero.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from . import types as t
 from .core import Op, op
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: Fast-math flags in LLVM's spelling; ``fast`` is all of them.
 FASTMATH = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "fast")
@@ -60,16 +57,28 @@ class Constant(Op):
                     raise self.fail(f"{v} does not fit {type_}", f"use a value of {elem.bits} bits")
 
 
+@op
+class Poison(Op):
+    """``ub.poison``: a value nothing may depend on: register memory that was never written."""
+
+    __slots__ = ()
+    name = "ub.poison"
+    pure = True
+
+    def verify(self) -> None:
+        t.scalar_of(self.results[0].type)
+
+
 class _Binary(Op):
     __slots__ = ()
-    ok: ClassVar[Callable[[t.Type], bool]]
+    floats: ClassVar[bool]
     want: ClassVar[str]
 
     def verify(self) -> None:
         a, b, r = self.operands[0].type, self.operands[1].type, self.results[0].type
         if a != b or a != r:
             raise self.fail(f"operand types {a} and {b}, result {r} differ", "convert the operands to one type")
-        if not type(self).ok(a):
+        if not (_is_float if self.floats else _is_int)(a):
             raise self.fail(f"operand type {a}", f"use {self.want}")
         _check_fastmath(self)
 
@@ -78,7 +87,7 @@ class IntBinary(_Binary):
     """Integer arithmetic; attr ``overflow`` holds LLVM's ``nsw`` / ``nuw``."""
 
     __slots__ = ()
-    ok = staticmethod(_is_int)
+    floats = False
     want = "integers or vectors of them"
     attr_names = ("overflow",)
 
@@ -87,7 +96,7 @@ class FloatBinary(_Binary):
     """Float arithmetic on f16, bf16, f32, f64; attr ``fastmath`` is a tuple of flags."""
 
     __slots__ = ()
-    ok = staticmethod(_is_float)
+    floats = True
     want = "f16, bf16, f32 or f64, or vectors of them; convert smaller floats first"
     attr_names = ("fastmath",)
 
@@ -176,13 +185,13 @@ class _Cmp(Op):
     __slots__ = ()
     attr_names = ("predicate",)
     predicates: ClassVar[tuple[str, ...]]
-    ok: ClassVar[Callable[[t.Type], bool]]
+    floats: ClassVar[bool]
 
     def verify(self) -> None:
         a, b, r = self.operands[0].type, self.operands[1].type, self.results[0].type
         if self.attrs.get("predicate") not in self.predicates:
             raise self.fail(f"unknown predicate {self.attrs.get('predicate')!r}", f"use: {', '.join(self.predicates)}")
-        if a != b or not type(self).ok(a) or r != t.like(a, t.I1):
+        if a != b or not (_is_float if self.floats else _is_int)(a) or r != t.like(a, t.I1):
             raise self.fail(f"compares {a} with {b} giving {r}", "compare two values of one type; the result is i1")
 
 
@@ -194,7 +203,7 @@ class CmpI(_Cmp):
     name = "arith.cmpi"
     pure = True
     predicates = CMPI
-    ok = staticmethod(_is_int)
+    floats = False
 
 
 @op
@@ -205,7 +214,7 @@ class CmpF(_Cmp):
     name = "arith.cmpf"
     pure = True
     predicates = CMPF
-    ok = staticmethod(_is_float)
+    floats = True
 
 
 @op
@@ -234,7 +243,7 @@ class Cast(Op):
     def verify(self) -> None:
         a, r = self.operands[0].type, self.results[0].type
         ea, er = t.scalar_of(a), t.scalar_of(r)
-        source, target, width = self.kinds
+        source, target, width = tuple(self.kinds)
         good = t.count_of(a) == t.count_of(r)
         good &= (_is_int if source == "i" else _is_float)(a) and (_is_int if target == "i" else _is_float)(r)
         good &= {"<": ea.bits < er.bits, ">": ea.bits > er.bits, "*": True}[width]

@@ -1,0 +1,152 @@
+"""Removal of what nobody needs: pure operations without a use, and carried values nobody reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir.core import Block, Op, Value
+
+if TYPE_CHECKING:
+    from ..ir.core import Kernel
+
+_DROPPABLE = frozenset({"fly.ptr.load", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui"})
+_REGIONS = frozenset({"scf.if", "scf.for", "scf.while"})
+_ENDS = frozenset({"scf.yield", "scf.condition"})
+
+
+def eliminate_dead(kernel: Kernel) -> None:
+    """Drops dead operations and dead carried values.
+
+    An unused load or division is dropped too: it has no effect but a possible trap.
+    """
+    live = _Liveness(kernel)
+    _sweep(kernel.body, live)
+
+
+class _Liveness:
+    def __init__(self, kernel: Kernel) -> None:
+        self.values: set[int] = set()
+        self.ops: set[int] = set()
+        self._work: list[Value] = []
+        for op in kernel.walk():
+            if op.name in _ENDS or op.name in _REGIONS or op.pure or op.name in _DROPPABLE:
+                continue
+            self._op(op)
+        self._drain()
+
+    def _op(self, op: Op) -> None:
+        """Marks an operation and everything that decides whether it runs."""
+        if id(op) in self.ops:
+            return
+        self.ops.add(id(op))
+        if op.name not in _REGIONS:
+            for v in op.operands:
+                self.value(v)
+        elif op.name == "scf.if":
+            self.value(op.operands[0])
+        elif op.name == "scf.for":
+            for v in op.operands[:3]:
+                self.value(v)
+        else:
+            self.value(op.regions[0].ops[-1].operands[0])
+        parent = op.parent.parent if op.parent is not None else None
+        if parent is not None:
+            self._op(parent)
+
+    def value(self, v: Value) -> None:
+        """Marks a value."""
+        if id(v) not in self.values:
+            self.values.add(id(v))
+            self._work.append(v)
+
+    def _drain(self) -> None:
+        while self._work:
+            v = self._work.pop()
+            if isinstance(v.owner, Op):
+                self._op(v.owner)
+                self._sources(v.owner, v.index)
+            else:
+                self._argument(v.owner, v.index)
+
+    def _sources(self, op: Op, index: int) -> None:
+        if op.name == "scf.if":
+            for region in op.regions:
+                self.value(region.ops[-1].operands[index])
+        elif op.name == "scf.for":
+            self._carried(op, index)
+        elif op.name == "scf.while":
+            self.value(op.regions[0].ops[-1].operands[1 + index])
+
+    def _carried(self, op: Op, index: int) -> None:
+        self.value(op.operands[3 + index])
+        self.value(op.regions[0].ops[-1].operands[index])
+        self.value(op.results[index])
+
+    def _argument(self, block: Block, index: int) -> None:
+        op = block.parent
+        if op is None:
+            return
+        self._op(op)
+        if op.name == "scf.for" and index > 0:
+            self._carried(op, index - 1)
+        elif op.name == "scf.while":
+            if block is op.regions[0]:
+                self.value(op.operands[index])
+                self.value(op.regions[1].ops[-1].operands[index])
+            else:
+                self.value(op.regions[0].ops[-1].operands[1 + index])
+
+
+def _sweep(block: Block, live: _Liveness) -> None:
+    kept = []
+    for op in block.ops:
+        if op.name in _ENDS:
+            kept.append(op)
+        elif id(op) in live.ops:
+            if op.name in _REGIONS:
+                _shrink(op, live)
+                for region in op.regions:
+                    _sweep(region, live)
+            kept.append(op)
+    block.ops = kept
+
+
+def _pick(values: list[Value], keep: list[bool]) -> list[Value]:
+    return [v for v, k in zip(values, keep, strict=True) if k]
+
+
+def _renumber(values: list[Value]) -> list[Value]:
+    for i, v in enumerate(values):
+        v.index = i
+    return values
+
+
+def _shrink(op: Op, live: _Liveness) -> None:
+    if op.name == "scf.if":
+        keep = [id(r) in live.values for r in op.results]
+        for region in op.regions:
+            region.ops[-1].operands = _pick(region.ops[-1].operands, keep)
+        op.results = _renumber(_pick(op.results, keep))
+    elif op.name == "scf.for":
+        body = op.regions[0]
+        args = body.args[1:]
+        keep = [id(r) in live.values or id(a) in live.values for r, a in zip(op.results, args, strict=True)]
+        op.operands = op.operands[:3] + _pick(op.operands[3:], keep)
+        body.args = _renumber([body.args[0], *_pick(args, keep)])
+        body.ops[-1].operands = _pick(body.ops[-1].operands, keep)
+        op.results = _renumber(_pick(op.results, keep))
+    else:
+        _shrink_while(op, live)
+
+
+def _shrink_while(op: Op, live: _Liveness) -> None:
+    before, after = op.regions
+    keep = [id(a) in live.values for a in before.args]
+    op.operands = _pick(op.operands, keep)
+    before.args = _renumber(_pick(before.args, keep))
+    after.ops[-1].operands = _pick(after.ops[-1].operands, keep)
+    passed = [id(r) in live.values or id(a) in live.values for r, a in zip(op.results, after.args, strict=True)]
+    end = before.ops[-1]
+    end.operands = [end.operands[0], *_pick(end.operands[1:], passed)]
+    after.args = _renumber(_pick(after.args, passed))
+    op.results = _renumber(_pick(op.results, passed))

@@ -1,0 +1,74 @@
+"""In-place rewriting of a kernel: operations a pass does not touch stay as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir.builder import Builder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..ir.core import Block, Kernel, Op, Value
+    from ..target import Target
+
+
+class Rewriter:
+    """Walks a kernel forward and lets a pass replace operations.
+
+    A handler gets the operation (operands already replaced) and makes new operations with
+    ``self.b``; with ``replace`` it says what stands for the old results.  A pure operation made
+    inside a loop from values outside of it lands before the loop, as while tracing.
+    """
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel = kernel
+        self.b = Builder(kernel, target)
+        self.handlers: dict[str, Callable[[Op], None]] = {}
+        self._map: dict[int, Value] = {}
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Says that ``new`` stands for ``old`` from here on."""
+        self._map[id(old)] = new
+
+    def value(self, old: Value) -> Value:
+        """What stands for ``old``."""
+        return self._map.get(id(old), old)
+
+    def run(self) -> Kernel:
+        """Rewrites the whole kernel."""
+        self._block(self.kernel.body)
+        return self.kernel
+
+    def remap(self, op: Op) -> None:
+        """Puts replaced values into the operands."""
+        mapping = self._map
+        if mapping:
+            op.operands = [mapping.get(id(v), v) for v in op.operands]
+
+    def _block(self, block: Block) -> None:
+        old, block.ops = block.ops, []
+        outer = self.b.block
+        self.b.enter(block)
+        for op in old:
+            self.remap(op)
+            self.b.loc = op.loc
+            if op.regions:
+                self.region_op(op)
+                block.append(op)
+                continue
+            handler = self.handlers.get(op.name)
+            if handler is None:
+                block.append(op)
+            else:
+                handler(op)
+        self.b.block = outer
+
+    def region_op(self, op: Op) -> None:
+        """Rewrites the regions of an operation; passes that thread values override this."""
+        for region in op.regions:
+            self._block(region)
+
+    def keep(self, op: Op) -> None:
+        """Leaves an operation as it is (for a handler that decides not to replace it)."""
+        self.b.block.append(op)
