@@ -12,14 +12,15 @@ from __future__ import annotations
 from ..errors import LayoutError
 from . import leaf as lf
 from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile, as_layout, join_modes, layout_modes, raw_layout
-from .int_tuple import Basis, at, flatten, is_static, leaves, modes, normal, show
+from .int_tuple import at, leaves, modes, normal, show
+from .leaf import Basis
 from .memo import operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .int_tuple import IntTuple, Leaf
+    from .leaf import IntTuple, Leaf
 
     Modes = tuple[list[Leaf], list[Leaf]]
 
@@ -64,7 +65,7 @@ def pack(shapes: list[Leaf], strides: list[Leaf]) -> Layout:
 
 
 def canonical(layout: Layout) -> Layout:
-    """The same function with static size-1 leaves at stride 0 and singleton nests unwrapped, as FlyDSL's results are."""
+    """The same function with static size-1 leaves at stride 0 and singleton nests unwrapped."""
     s, d = _canonical(layout.shape, layout.stride)
     return raw_layout(s, d)
 
@@ -196,14 +197,15 @@ def _split(
         if rest % n == 0:
             return n, 1
         raise LayoutError(
-            f"{what}: mode {i} ({extent}:{ds[i]}) of A holds {n} of its {rest} steps, and {rest} is not divisible by {n}",
+            f"{what}: mode {i} ({extent}:{ds[i]}) of A holds {n} of its {rest} steps, "
+            f"and {rest} is not divisible by {n}",
             fix=f"use an extent that is at most {n} or a multiple of {n}",
         )
     if type(rest) is int and (rest - 1) * step < extent:
         return rest, 1
     raise LayoutError(
-        f"{what}: stride {step} neither divides nor is a multiple of the extent {extent} of mode {i} ({extent}:{ds[i]}) of A"
-        + (f", and {rest} steps reach past it" if type(rest) is int else ""),
+        f"{what}: stride {step} neither divides nor is a multiple of the extent {extent} "
+        f"of mode {i} ({extent}:{ds[i]}) of A" + (f", and {rest} steps reach past it" if type(rest) is int else ""),
         fix=f"use a stride that divides {extent} or is a multiple of it",
     )
 
@@ -284,16 +286,3 @@ def check_tile_rank(a: Layout, tile: Tile) -> None:
             f"tile {tile} has rank {len(tile.modes)}, the layout {a} has rank {have}",
             fix="use at most one tile mode for each mode of the layout",
         )
-
-
-__all__ = [
-    "by_mode",
-    "canonical",
-    "check_tile_rank",
-    "coalesce",
-    "coalesced",
-    "composition",
-    "flatten",
-    "is_static",
-    "pack",
-]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from ..errors import LayoutError
 from . import leaf as lf
 from .core import ComposedLayout, Layout, layout_modes, raw_layout
-from .int_tuple import Basis, STAR, flatten, is_dynamic, leaves, modes, normal, product, show, transform, unflatten
+from .int_tuple import flatten, leaves, modes, normal, product, show, transform, unflatten
+from .leaf import STAR, Basis, is_dynamic
 from .memo import operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .int_tuple import IntTuple, Leaf
+    from .leaf import IntTuple, Leaf
 
 
 def make_layout(shape: object, stride: object) -> Layout:
@@ -53,7 +54,8 @@ def _subtrees(shape: IntTuple, order: IntTuple, whole: str) -> list[tuple[IntTup
         return [(shape, order)]
     if not isinstance(shape, tuple) or len(shape) != len(order):
         raise LayoutError(
-            f"order {whole} does not fit: {show(order)} has rank {len(order)}, the shape {show(shape)} has rank {len(modes(shape))}",
+            f"order {whole} does not fit: {show(order)} has rank {len(order)}, "
+            f"the shape {show(shape)} has rank {len(modes(shape))}",
             fix="give one order for each mode of the shape",
         )
     return [pair for s, o in zip(shape, order, strict=True) for pair in _subtrees(s, o, whole)]

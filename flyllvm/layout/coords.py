@@ -5,20 +5,8 @@ from __future__ import annotations
 from ..errors import LayoutError
 from . import leaf as lf
 from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, as_layout
-from .int_tuple import (
-    STAR,
-    Basis,
-    add_coords,
-    basis_tuple,
-    is_static,
-    leaves,
-    modes,
-    normal,
-    product,
-    show,
-    transform,
-    tuple_depth,
-)
+from .int_tuple import add_coords, basis_tuple, leaves, modes, normal, product, show, transform, tuple_depth
+from .leaf import STAR, Basis
 from .memo import operation
 
 TYPE_CHECKING = False
@@ -26,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .int_tuple import IntTuple, Leaf
+    from .leaf import IntTuple, Leaf
 
 
 def size(x: object) -> Leaf:
@@ -121,7 +109,8 @@ def _steps(c: IntTuple, shape: IntTuple, stride: IntTuple, whole: IntTuple, layo
     elif isinstance(c, tuple):
         if len(c) != len(shape):
             raise LayoutError(
-                f"crd2idx({show(whole)}, {layout}): coordinate {show(c)} has rank {len(c)}, the mode {show(shape)} has rank {len(shape)}",
+                f"crd2idx({show(whole)}, {layout}): coordinate {show(c)} has rank {len(c)}, "
+                f"the mode {show(shape)} has rank {len(shape)}",
                 fix="give one coordinate for each mode, or one integer for all",
             )
         for x, s, d in zip(c, shape, stride, strict=True):
@@ -137,7 +126,7 @@ def _steps(c: IntTuple, shape: IntTuple, stride: IntTuple, whole: IntTuple, layo
 
 @operation
 def _check_invertible(layout: Layout) -> bool:
-    """Whether ``(i / d) % s`` recovers every coordinate: sorted by stride, each stride is a multiple of the span below."""
+    """Whether ``(i / d) % s`` recovers every coordinate: each stride is a multiple of the span below it."""
     if any(isinstance(d, Basis) for d in leaves(layout.stride)):
         raise LayoutError("basis strides have no linear index", fix="use integer strides")
     known = [(d, s) for s, d in _leaf_pairs(layout) if type(s) is not int or s != 1]
@@ -195,8 +184,3 @@ def get_flat_coord(i: object, layout: Layout) -> IntTuple:
 def get_1d_coord(i: object, layout: Layout) -> Leaf:
     """``idx2crd`` turned into one column-major integer."""
     return _flat(idx2crd(i, layout), layout.shape)
-
-
-__all__ = [
-    "coprofile", "coshape", "cosize", "crd2idx", "depth", "get_1d_coord", "get_flat_coord", "idx2crd", "is_static", "size",
-]  # fmt: skip

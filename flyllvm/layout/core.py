@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from .int_tuple import (
-    STAR,
-    Basis,
-    Star,
     is_profile_congruent,
     is_static,
     leaves,
@@ -18,13 +15,14 @@ from .int_tuple import (
     tree_hash,
     tuple_rank,
 )
+from .leaf import Basis, Star
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .int_tuple import IntTuple, Leaf
+    from .leaf import IntTuple, Leaf
 
 
 class _Frozen:
@@ -398,6 +396,3 @@ def rank(x: object) -> int:
     if isinstance(x, (Layout, ComposedLayout)):
         return tuple_rank(x.shape)
     return len(x.modes) if isinstance(x, Tile) else tuple_rank(normal(x))
-
-
-__all__ = ["STAR", "ComposedLayout", "CoordSwizzle", "Layout", "Swizzle", "Tile", "rank", "type_equal"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ..errors import LayoutError
 from .compose import by_mode, check_tile_rank, composition
 from .coords import size
 from .core import ComposedLayout, Layout, Tile, as_layout, join_modes, layout_modes, raw_layout
-from .int_tuple import STAR
 from .inverse import complement
+from .leaf import STAR
 from .memo import operation
 
 TYPE_CHECKING = False
@@ -70,7 +69,7 @@ def _zipped(a: Layout, tile: Any) -> tuple[Layout, Layout]:
 
 @operation
 def zipped_divide(a: Any, tile: Any) -> Any:
-    """``((tile modes), (rest modes))``; modes of A beyond the tile go to the rest, a ``*`` mode goes whole to the tile."""
+    """``((tile modes), (rest modes))``; modes beyond the tile go to the rest, a ``*`` mode goes whole to the tile."""
     if isinstance(a, ComposedLayout):
         return _on_outer(zipped_divide, a, tile)
     return join_modes(_zipped(as_layout(a, "zipped_divide"), _tiler(tile)))
@@ -92,6 +91,3 @@ def flat_divide(a: Any, tile: Any) -> Any:
         return _on_outer(flat_divide, a, tile)
     t, r = _zipped(as_layout(a, "flat_divide"), _tiler(tile))
     return join_modes((*layout_modes(t), *layout_modes(r)))
-
-
-__all__ = ["LayoutError", "flat_divide", "logical_divide", "tiled_divide", "zipped_divide"]

@@ -43,12 +43,6 @@ def _composed(x: Any, op: str) -> ComposedLayout:
     return x
 
 
-def _make_layout_tv(thr: Any, val: Any) -> Any:
-    from .tiled import make_layout_tv
-
-    return make_layout_tv(thr, val)
-
-
 # Name -> (function, least and most number of arguments).
 _OPS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "append": (lambda x, e=None, n=None: api.append(x, e, n), 1, 3),
@@ -97,7 +91,7 @@ _OPS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "make_int_tuple": (api.make_int_tuple, 1, 1),
     "make_layout": (api.make_layout, 2, 2),
     "make_layout_like": (api.make_layout_like, 1, 1),
-    "make_layout_tv": (_make_layout_tv, 2, 2),
+    "make_layout_tv": (api.make_layout_tv, 2, 2),
     "make_ordered_layout": (api.make_ordered_layout, 2, 2),
     "make_shape": (api.make_int_tuple, 1, 1),
     "make_stride": (api.make_int_tuple, 1, 1),
@@ -139,7 +133,9 @@ def _call(name: str, args: list[Any]) -> Any:
     except (TypeError, AttributeError) as e:
         # A wrong kind of argument, such as a swizzle where a layout must stand.
         shown = ", ".join(show(a) for a in args)
-        raise LayoutError(f"{name}({shown}): an argument has the wrong kind ({e})", fix="check the order of the arguments") from e
+        raise LayoutError(
+            f"{name}({shown}): an argument has the wrong kind ({e})", fix="check the order of the arguments"
+        ) from e
 
 
 def compute(text: str) -> Any:
@@ -167,6 +163,3 @@ def render_value(value: Any) -> str:
 def evaluate(text: str) -> str:
     """The printed value of an expression; raises as ``compute``."""
     return render_value(compute(text))
-
-
-__all__ = ["compute", "evaluate", "operations", "render_value"]

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from . import leaf as lf
-from .leaf import STAR, Basis, Dyn, Star, is_dynamic, normal_leaf, same_leaf
+from .leaf import STAR, Basis, Star, is_dynamic, normal_leaf, same_leaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .leaf import DynLeaf, IntTuple, Leaf
-
-    __all__ = ["STAR", "Basis", "Dyn", "DynLeaf", "IntTuple", "Leaf", "Star", "is_dynamic"]
+    from .leaf import DynLeaf as DynLeaf, IntTuple, Leaf
 
 
 def normal(value: object) -> IntTuple:
@@ -171,7 +169,8 @@ def at(t: IntTuple, path: tuple[int, ...]) -> IntTuple:
         if isinstance(here, tuple):
             if not 0 <= i < len(here):
                 raise LayoutError(
-                    f"mode {list(path)} of {show(t)} does not exist: index {i} at depth {depth} is outside 0..{len(here) - 1}"
+                    f"mode {list(path)} of {show(t)} does not exist: index {i} at depth {depth} "
+                    f"is outside 0..{len(here) - 1}"
                 )
             here = here[i]
         elif i != 0 or depth > 0:

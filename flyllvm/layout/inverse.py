@@ -7,12 +7,13 @@ from . import leaf as lf
 from .compose import coalesced, pack
 from .coords import cosize
 from .core import Layout, as_layout
-from .int_tuple import Basis, leaves, normal, show
+from .int_tuple import leaves, normal, show
+from .leaf import Basis
 from .memo import operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .int_tuple import Leaf
+    from .leaf import Leaf
 
 
 def _integer_strides(layout: Layout) -> None:
@@ -131,7 +132,8 @@ def left_inverse(layout: Layout) -> Layout:
             )
         if d % reached or (type(extent) is int and extent * reached > d):
             raise LayoutError(
-                f"modes {below} and {ss[i]}:{d}: stride {d} is not a multiple of {reached} that clears the span {extent}*{reached}",
+                f"modes {below} and {ss[i]}:{d}: stride {d} is not a multiple of {reached} "
+                f"that clears the span {extent}*{reached}",
                 fix="use a layout whose strides nest",
             )
         shapes.append(d // reached)
@@ -141,6 +143,3 @@ def left_inverse(layout: Layout) -> Layout:
     shapes.append(extent)
     strides.append(stride)
     return pack(*coalesced(tuple(shapes), tuple(strides)))
-
-
-__all__ = ["complement", "left_inverse", "right_inverse"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
-from .int_tuple import is_static, show
+from .int_tuple import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +73,3 @@ def operation(fn: F) -> F:
 def static_or_none(value: Any) -> int | None:
     """The int of a static leaf."""
     return value if type(value) is int else None
-
-
-__all__ = ["call_text", "is_static", "operation", "static_or_none"]

@@ -15,7 +15,7 @@ Grammar (blanks do not matter)::
 
 from __future__ import annotations
 
-from ..errors import FlyError, ParseError
+from ..errors import ParseError
 from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
 from .leaf import STAR, Basis, Dyn
 
@@ -28,6 +28,7 @@ _DIGITS = frozenset("0123456789")
 _NAME_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _NAME = _NAME_START | _DIGITS
 _BLANK = frozenset(" \t\r\n")
+_MOST_DIGITS = 18  # an index fits 64 bits
 
 
 class Parser:
@@ -82,6 +83,8 @@ class Parser:
             pos += 1
         if pos == digits:
             raise self.fail("an integer")
+        if pos - digits > _MOST_DIGITS:
+            raise self.fail(f"an integer of at most {_MOST_DIGITS} digits")
         self.pos = pos
         return int(text[start:pos])
 
@@ -266,6 +269,3 @@ def parse(text: str) -> Any:
         return Parser(text).whole()
     except RecursionError:
         raise ParseError("cannot read the text: it nests too deep") from None
-
-
-__all__ = ["FlyError", "Parser", "parse"]

@@ -22,7 +22,7 @@ _LARGEST_SCAN = 1 << 14
 
 
 def _free_run(a: Layout) -> int:
-    """Length of the run [0, n) that can be added to A's image without hitting it again; 0 if that is not cheap to say."""
+    """The n for which adding ``[0, n)`` to A's image never hits it again; 0 if that is not cheap to say."""
     ds = list(leaves(a.stride))
     if not a.is_static or size(a) > _LARGEST_SCAN or any(type(d) is not int or d < 0 for d in ds):
         return 0
@@ -143,8 +143,3 @@ def tile_to_shape(block: Any, target: object, order: object) -> Any:
     extents = int_tuple_product_each(padded.shape)
     copies = ceil_div(int_tuple_product_each(shape), extents)
     return blocked_product(padded, make_ordered_layout(copies, order))
-
-
-__all__ = [
-    "blocked_product", "flat_product", "logical_product", "raked_product", "tile_to_shape", "tiled_product", "zipped_product",
-]  # fmt: skip

@@ -7,7 +7,8 @@ from math import gcd
 from ..errors import LayoutError
 from . import leaf as lf
 from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, raw_layout
-from .int_tuple import Basis, leaves, normal, show, transform, unflatten
+from .int_tuple import leaves, normal, show, unflatten
+from .leaf import Basis
 from .memo import operation
 
 TYPE_CHECKING = False
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .int_tuple import Leaf
+    from .leaf import Leaf
 
 
 @operation
@@ -152,6 +153,3 @@ def _downcast(layout: Layout, f: int) -> Layout:
     shape = [lf.mul(s, f) if i == live[0] else s for i, s in enumerate(ss)]
     stride = [d if i == live[0] or (type(ss[i]) is int and ss[i] == 1) else lf.mul(d, f) for i, d in enumerate(ds)]
     return raw_layout(unflatten(iter(shape), layout.shape), unflatten(iter(stride), layout.shape))
-
-
-__all__ = ["recast_layout", "transform"]

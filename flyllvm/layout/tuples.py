@@ -1,11 +1,12 @@
-"""Operations that treat int tuples, layouts, composed layouts and tiles as tuples of modes, and int-tuple arithmetic."""
+"""Operations on the modes of int tuples, layouts, composed layouts and tiles, and int-tuple arithmetic."""
 
 from __future__ import annotations
 
 from ..errors import LayoutError
 from . import leaf as lf
 from .core import ComposedLayout, Layout, Tile, join_modes, layout_modes, raw_layout
-from .int_tuple import STAR, Basis, at, is_dynamic, leaves, modes, normal, product, show, transform
+from .int_tuple import at, leaves, modes, normal, product, show
+from .leaf import STAR, Basis, is_dynamic
 from .memo import operation
 
 TYPE_CHECKING = False
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .int_tuple import IntTuple, Leaf
+    from .leaf import IntTuple, Leaf
 
 
 def _parts(x: Any) -> tuple[Any, ...]:
@@ -359,6 +360,3 @@ def equal(a: object, b: object) -> Any:
             result = lf.both(result, equal(p, q))
         return result
     return lf.equals(x, y)
-
-
-__all__ = ["transform"]
