@@ -28,6 +28,7 @@ import numpy as np
 from ..errors import SimError
 from ..target import Target
 from .matrix_element import F64, AnyArray
+from .matrix_fragment import Fetch, Index, Store
 
 
 class Scratch:

@@ -209,7 +209,8 @@ class Store:
         total: F64 = (np.subtract if self.negate else np.add)(spread, start, out=spread)
         result = self.result
         if result is BF16:
-            return numerics.encode_bf16_from_f64(total).view(np.uint16)
+            codes = numerics.encode_bf16_from_f64(total)
+            return codes if element is not BF16 else codes.view(old.dtype)
         done: AnyArray = total.astype(result.dtype)
         if self.flush:
             done[np.abs(done) < result.min_normal] = 0

@@ -25,12 +25,6 @@ Run = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 ORACLE = Path(__file__).parent.parent / "oracles" / "matrix-layouts.json"
 
-# How many of 0, 1, 2, ... each format holds exactly (at most 1024 are used).
-RADIX = {
-    "f16": 1024, "bf16": 256, "f32": 1024, "f64": 1024, "xf32": 1024, "i8": 100, "u8": 200, "i4": 8, "u4": 16,
-    "fp8": 16, "bf8": 8, "fp6": 8, "bf6": 8, "fp4": 4,
-}  # fmt: skip
-
 
 class Fragments:
     """Register maps of one instruction.
@@ -131,8 +125,23 @@ def oracle_rows() -> Iterator[dict[str, Any]]:
     yield from json.loads(ORACLE.read_text())["instructions"]
 
 
+def exact_values(element: str, flavour: str | None = None) -> np.ndarray:
+    """Distinct values of a format, zero first: what `check_products` tells elements of B apart by."""
+    if element in ("fp8", "bf8", "fp6", "bf6", "fp4"):
+        table = small_float(element, flavour).table64
+        values = np.unique(table[np.isfinite(table)])
+    else:
+        low, high = {"i8": (-128, 128), "u8": (0, 256), "i4": (-8, 8), "u4": (0, 16), "bf16": (0, 256)}.get(
+            element, (0, 2048)
+        )
+        values = np.arange(low, high).astype(float)
+    return np.concatenate([[0.0], values[values != 0]])
+
+
 def pack(values: np.ndarray, element: str, flavour: str | None = None) -> np.ndarray:
     """Register arrays for float64 values of shape ``(waves, lanes, count)``."""
+    if values.strides[0] == 0 and values.shape[0] > 1:  # one wave repeated
+        return np.repeat(pack(values[:1], element, flavour), values.shape[0], axis=0)
     if element in ("f16", "f32", "f64", "xf32"):
         array = values.astype({"f16": np.float16, "f64": np.float64}.get(element, np.float32))
         return array[:, :, 0].copy() if element != "f16" and array.shape[2] == 1 else array
@@ -145,13 +154,22 @@ def pack(values: np.ndarray, element: str, flavour: str | None = None) -> np.nda
     elif element in ("i4", "u4"):
         codes = (values.astype(np.int64) & 15).astype(np.uint8)
     else:
-        codes = small_float(element, flavour).encode(values)
+        codes = exact_codes(values, small_float(element, flavour))
     width = {"i4": 4, "u4": 4, "fp4": 4, "fp6": 6, "bf6": 6}.get(element, 8)
     bits = (codes[..., None] >> np.arange(width)) & 1
     packed = np.packbits(bits.reshape(*codes.shape[:2], -1), axis=2, bitorder="little")
     if packed.shape[2] in (4, 8):
         return packed.view(np.uint32 if packed.shape[2] == 4 else np.uint64)[:, :, 0].copy()
     return packed.view(np.uint32)
+
+
+def exact_codes(values: np.ndarray, fmt: numerics.SmallFloat) -> np.ndarray:
+    """Codes of values that the format holds exactly; much faster than rounding."""
+    codes = np.flatnonzero(np.isfinite(fmt.table64))
+    codes = codes[np.argsort(fmt.table64[codes], kind="stable")]
+    found = codes[np.searchsorted(fmt.table64[codes], values)]
+    assert (fmt.table64[found] == values).all()
+    return found.astype(np.uint8)
 
 
 def small_float(element: str, flavour: str | None) -> numerics.SmallFloat:
@@ -167,26 +185,33 @@ def unpack(array: np.ndarray, element: str) -> np.ndarray:
     return values.astype(np.float64).reshape(array.shape[0], array.shape[1], -1)
 
 
-def check_products(run: Run, fragments: Fragments, radix: int, chunk: int = 128) -> None:
-    """Asserts every product A[b,m,k] * B[b,k,n] lands in D[b,m,n] and nowhere else."""
+def check_products(run: Run, fragments: Fragments, values: np.ndarray, chunk: int = 256) -> None:
+    """Asserts every product A[b,m,k] * B[b,k,n] lands in D[b,m,n] and nowhere else.
+
+    Args:
+        run: The instruction on float64 register values.
+        fragments: Its register maps.
+        values: Exact values of B's format (`exact_values`), the digits of the elements' numbers.
+        chunk: Waves in one call.
+    """
     f = fragments
     a, b, d = f.table("a"), f.table("b"), f.table("d")
-    probes = [(x, m, k) for x in range(f.blocks) for m in range(f.m) for k in range(f.k)]
+    probes = np.stack([x.reshape(-1) for x in np.indices((f.blocks, f.m, f.k))], axis=1)
     codes = 1 + np.arange(f.blocks * f.k * f.n).reshape(f.blocks, f.k, f.n)
-    digits = 1
-    while radix**digits <= codes.max():
-        digits += 1
-    for digit in range(digits):
-        matrix_b = codes // radix**digit % radix
+    weight = 1
+    while weight <= codes.max():
+        matrix_b = values[codes // weight % len(values)]
+        weight *= len(values)
         registers_b = np.zeros(f.lanes * f.counts[1])
         registers_b[b] = matrix_b[..., None]
         for start in range(0, len(probes), chunk):
             some = probes[start : start + chunk]
+            x, m, k = some.T
+            wave = np.arange(len(some))
             registers_a = np.zeros((len(some), f.lanes * f.counts[0]))
+            registers_a[wave[:, None], a[x, m, k]] = 1.0
             want = np.zeros((len(some), f.lanes * f.counts[2]))
-            for wave, (x, m, k) in enumerate(some):
-                registers_a[wave, a[x, m, k]] = 1.0
-                want[wave, d[x, m, :, 0]] = matrix_b[x, k]
+            want[wave[:, None], d[x, m, :, 0]] = matrix_b[x, k]
             got = run(
                 registers_a.reshape(len(some), f.lanes, -1),
                 np.broadcast_to(registers_b, (len(some), registers_b.size)).reshape(len(some), f.lanes, -1),

@@ -86,7 +86,7 @@ def test_only_the_named_rows_are_without_a_published_map() -> None:
 def test_every_product_lands_in_its_element_and_nowhere_else(row: matrix_mfma.MfmaRow) -> None:
     target = TARGETS[row.targets[-1]]
     run, f = runner(row, target), family_rule(row)
-    probes.check_products(run, f, min(probes.RADIX[row.b], 1024))
+    probes.check_products(run, f, probes.exact_values(row.b, target.chip.fp8))
     probes.check_accumulator(run, f)
 
 
@@ -267,6 +267,6 @@ def test_the_probes_see_swapped_rows_and_columns_and_a_lone_k_order() -> None:
     order = probes.Fragments(*size, lambda x, m, k: good.a(x, m, k ^ 4), good.b, good.d)
     for wrong in (swapped, order):
         with pytest.raises(AssertionError):
-            probes.check_products(run, wrong, 1024)
+            probes.check_products(run, wrong, probes.exact_values("f16"))
         with pytest.raises(AssertionError):
             probes.check_random(run, wrong, 8)
