@@ -6,6 +6,20 @@ results are kept in bounded tables, so that tracing a kernel can ask again and a
 
 from __future__ import annotations
 
+from .arith import (
+    ceil_div,
+    elem_less,
+    equal,
+    int_tuple_add,
+    int_tuple_div,
+    int_tuple_mod,
+    int_tuple_mul,
+    int_tuple_product,
+    int_tuple_product_each,
+    int_tuple_product_like,
+    int_tuple_sub,
+    shape_div,
+)
 from .compose import coalesce, composition
 from .construct import (
     compact_col_major,
@@ -17,20 +31,20 @@ from .construct import (
     make_ordered_layout,
 )
 from .coords import coprofile, coshape, cosize, crd2idx, depth, get_1d_coord, get_flat_coord, idx2crd, size
-from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile, rank, type_equal
+from .core import ComposedLayout, Layout, Tile, is_static, rank, type_equal
 from .divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from .dyn import Dyn
 from .int_tuple import (
     divides,
     flatten,
     is_profile_congruent,
     is_profile_weakly_congruent,
-    is_static,
     normal as make_int_tuple,
     same_tree,
     static_eq,
 )
 from .inverse import complement, left_inverse, right_inverse
-from .leaf import STAR, Basis, Dyn, is_dynamic
+from .leaf import STAR, Basis, is_dynamic
 from .parse import parse
 from .product import (
     blocked_product,
@@ -42,46 +56,19 @@ from .product import (
     zipped_product,
 )
 from .recast import recast_layout
-from .tiled import (
-    check_thread_value,
-    covers,
+from .swizzle import CoordSwizzle, Swizzle
+from .tiled_copy import tiled_copy_layout, tiled_copy_partition, tiled_copy_retile
+from .tiled_mma import (
     fragment_layout,
-    make_layout_tv,
     mma_thread_coord,
     mma_thread_layout,
     mma_tile,
-    tiled_copy_layout,
-    tiled_copy_partition,
-    tiled_copy_retile,
     tiled_mma_partition,
     tiled_mma_slice,
     tiled_mma_tv,
 )
-from .tuples import (
-    append,
-    ceil_div,
-    dice,
-    elem_less,
-    equal,
-    get,
-    get_leaves,
-    get_scalar,
-    group,
-    int_tuple_add,
-    int_tuple_div,
-    int_tuple_mod,
-    int_tuple_mul,
-    int_tuple_product,
-    int_tuple_product_each,
-    int_tuple_product_like,
-    int_tuple_sub,
-    prepend,
-    select,
-    shape_div,
-    slice_,
-    slice_and_offset,
-    take,
-)
+from .tuples import append, dice, get, get_leaves, get_scalar, group, prepend, select, slice_, slice_and_offset, take
+from .tv import check_thread_value, covers, make_layout_tv
 
 slice = slice_
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from . import leaf as lf
-from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile, as_layout, join_modes, layout_modes, raw_layout
+from .core import ComposedLayout, Layout, Tile, as_layout, join_modes, layout_modes, raw_layout
 from .int_tuple import at, leaves, modes, normal, show
 from .leaf import Basis
 from .memo import operation
+from .swizzle import CoordSwizzle, Swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -247,6 +248,8 @@ def composition(a: Any, b: Any) -> Any:
             return ComposedLayout(a, coprofile(b) if isinstance(b, Layout) else 0, b)
         raise LayoutError(f"cannot compose {a} with {b}", fix="compose a swizzle with a layout")
     a = as_layout(a, "composition")
+    if isinstance(b, tuple):
+        b = Tile(*b)
     if isinstance(b, Tile):
         return by_mode(a, b, composition)
     if isinstance(b, ComposedLayout):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from . import leaf as lf
-from .core import ComposedLayout, Layout, layout_modes, raw_layout
+from .core import ComposedLayout, Layout, as_layout, layout_modes, raw_layout
 from .int_tuple import flatten, leaves, modes, normal, product, show, transform, unflatten
 from .leaf import STAR, Basis, is_dynamic
 from .memo import operation
@@ -148,4 +148,6 @@ def make_fragment_layout_like(layout: Any) -> Layout:
         block = raw_layout(first.shape, 1)
     shape = others[0].shape if len(others) == 1 else tuple([m.shape for m in others])
     stride = others[0].stride if len(others) == 1 else tuple([m.stride for m in others])
-    return tiled_product(block, raw_layout(shape, _ordered(shape, _order_of(stride))))
+    return as_layout(
+        tiled_product(block, raw_layout(shape, _ordered(shape, _order_of(stride)))), "make_fragment_layout_like"
+    )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from . import leaf as lf
-from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, as_layout
+from .core import ComposedLayout, Layout, as_layout
 from .int_tuple import add_coords, basis_tuple, leaves, modes, normal, product, show, transform, tuple_depth
 from .leaf import STAR, Basis
 from .memo import operation
+from .swizzle import CoordSwizzle, Swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,13 +1,12 @@
-"""Layout, Swizzle, CoordSwizzle, ComposedLayout and Tile: immutable values that print as the fly dialect does."""
+"""Layout, ComposedLayout and Tile: immutable values that print as the fly dialect does."""
 
 from __future__ import annotations
 
 from ..errors import LayoutError
 from .int_tuple import (
     is_profile_congruent,
-    is_static,
+    is_static as tuple_static,
     leaves,
-    modes,
     normal,
     same_kind,
     same_tree,
@@ -16,29 +15,17 @@ from .int_tuple import (
     tuple_rank,
 )
 from .leaf import Basis, Star
+from .swizzle import CoordSwizzle, Frozen, Swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .leaf import IntTuple, Leaf
+    from .leaf import IntTuple
 
 
-class _Frozen:
-    """Base of the value classes: no attribute can be set after construction."""
-
-    __slots__ = ()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name}")
-
-    def _set(self, **fields: object) -> None:
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
-
-class Layout(_Frozen):
+class Layout(Frozen):
     """A map from coordinates to indices: the inner product of a coordinate with the strides.
 
     Args:
@@ -73,7 +60,7 @@ class Layout(_Frozen):
                 raise LayoutError(
                     f"stride {show(d)}: * is not a stride", fix="write an integer or a basis leaf such as 1E0"
                 )
-        self._set(shape=s, stride=d, _static=is_static(s) and is_static(d), _hash=None)
+        self._set(shape=s, stride=d, _static=tuple_static(s) and tuple_static(d), _hash=None)
 
     def __call__(self, *coord: object) -> IntTuple:
         """The index (or coordinate) at a coordinate: ``layout(5)``, ``layout(1, 2)``."""
@@ -128,7 +115,7 @@ def raw_layout(shape: IntTuple, stride: IntTuple, static: bool | None = None) ->
     made = _new(Layout)
     _set(made, "shape", shape)
     _set(made, "stride", stride)
-    _set(made, "_static", is_static(shape) and is_static(stride) if static is None else static)
+    _set(made, "_static", tuple_static(shape) and tuple_static(stride) if static is None else static)
     _set(made, "_hash", None)
     return made
 
@@ -147,120 +134,7 @@ def join_modes(parts: tuple[Layout, ...] | list[Layout]) -> Layout:
     )
 
 
-class Swizzle(_Frozen):
-    """``S<m,b,s>``: ``x ^ (Y >> s)``, where Y is the m-bit field of x that starts at bit ``b + s``.
-
-    A permutation of the indices: ``shift`` is at least 1 unless ``mask`` is 0 (the identity).
-
-    Units:
-        mask, base, shift: bits.
-    """
-
-    __slots__ = ("base", "mask", "shift")
-
-    mask: int
-    base: int
-    shift: int
-
-    def __init__(self, mask: int, base: int, shift: int) -> None:
-        values = [normal(v) for v in (mask, base, shift)]
-        if any(type(v) is not int or v < 0 for v in values):
-            raise LayoutError(f"S<{show(values)[1:-1]}>: mask, base and shift are bit counts of at least 0")
-        if values[0] > 0 and values[2] == 0:
-            raise LayoutError(
-                f"S<{mask},{base},{shift}> is no permutation: with shift 0 it clears bits", fix="shift is at least 1"
-            )
-        self._set(mask=values[0], base=values[1], shift=values[2])
-
-    def __call__(self, x: Leaf) -> Leaf:
-        """The swizzled index."""
-        if self.mask == 0:
-            return x
-        return x ^ ((x & (((1 << self.mask) - 1) << (self.base + self.shift))) >> self.shift)
-
-    @property
-    def is_static(self) -> bool:
-        """Always true."""
-        return True
-
-    def __repr__(self) -> str:
-        return f"S<{self.mask},{self.base},{self.shift}>"
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Swizzle and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash((self.mask, self.base, self.shift))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (Swizzle, (self.mask, self.base, self.shift))
-
-
-class CoordSwizzle(_Frozen):
-    """``CS<m,bR,[..],bC,[..]>``: on a coordinate, ``col ^= ((row >> bR) & ((1<<m)-1)) << bC``.
-
-    Args:
-        mask: Number of bits that move.
-        row_base: First bit taken from the row.
-        row_path: Mode path of the row inside the coordinate.
-        col_base: First bit changed in the column.
-        col_path: Mode path of the column; not the row itself.
-    """
-
-    __slots__ = ("col_base", "col_path", "mask", "row_base", "row_path")
-
-    mask: int
-    row_base: int
-    row_path: tuple[int, ...]
-    col_base: int
-    col_path: tuple[int, ...]
-
-    def __init__(self, mask: int, row_base: int, row_path: object, col_base: int, col_path: object) -> None:
-        m, rb, cb = normal(mask), normal(row_base), normal(col_base)
-        rp, cp = modes(normal(row_path)), modes(normal(col_path))
-        if any(type(v) is not int or v < 0 for v in (m, rb, cb, *rp, *cp)) or not rp or not cp:
-            raise LayoutError(f"CS<{m},{rb},{rp},{cb},{cp}>: bit counts and mode paths hold ints of at least 0")
-        if m > 0 and (rp[: len(cp)] == cp or cp[: len(rp)] == rp):
-            raise LayoutError(f"CS<{m},{rb},{rp},{cb},{cp}>: row and column must be different modes")
-        self._set(mask=m, row_base=rb, row_path=rp, col_base=cb, col_path=cp)
-
-    def __call__(self, coord: IntTuple) -> IntTuple:
-        """The swizzled coordinate."""
-        from .int_tuple import at
-
-        row, col = at(coord, self.row_path), at(coord, self.col_path)
-        if isinstance(row, tuple) or isinstance(col, tuple):
-            raise LayoutError(f"{self} on {show(coord)}: row {show(row)} and column {show(col)} must be integers")
-        return _replace(
-            coord, self.col_path, col ^ (((row >> self.row_base) & ((1 << self.mask) - 1)) << self.col_base)
-        )
-
-    @property
-    def is_static(self) -> bool:
-        """Always true."""
-        return True
-
-    def __repr__(self) -> str:
-        row, col = (",".join(map(str, p)) for p in (self.row_path, self.col_path))
-        return f"CS<{self.mask},{self.row_base},[{row}],{self.col_base},[{col}]>"
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is CoordSwizzle and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (CoordSwizzle, (self.mask, self.row_base, self.row_path, self.col_base, self.col_path))
-
-
-def _replace(t: IntTuple, path: tuple[int, ...], value: Leaf) -> IntTuple:
-    if not path or not isinstance(t, tuple):
-        return value
-    return (*t[: path[0]], _replace(t[path[0]], path[1:], value), *t[path[0] + 1 :])
-
-
-class ComposedLayout(_Frozen):
+class ComposedLayout(Frozen):
     """``inner o offset o outer``: the value at c is ``inner(offset + outer(c))``.
 
     Args:
@@ -298,7 +172,7 @@ class ComposedLayout(_Frozen):
     @property
     def is_static(self) -> bool:
         """Whether no leaf of any part is dynamic."""
-        return self.inner.is_static and self.outer.is_static and is_static(self.offset)
+        return self.inner.is_static and self.outer.is_static and tuple_static(self.offset)
 
     def __repr__(self) -> str:
         outer = f"[{self.outer}]" if isinstance(self.outer, ComposedLayout) else str(self.outer)
@@ -319,7 +193,7 @@ class ComposedLayout(_Frozen):
         return (ComposedLayout, (self.inner, self.offset, self.outer))
 
 
-class Tile(_Frozen):
+class Tile(Frozen):
     """A tiler that works mode by mode: ``[4|*|(2,4):(1,8)]``.
 
     Args:
@@ -344,7 +218,7 @@ class Tile(_Frozen):
     @property
     def is_static(self) -> bool:
         """Whether no leaf is dynamic."""
-        return all(m.is_static if isinstance(m, (Layout, Tile)) else is_static(m) for m in self.modes)
+        return all(m.is_static if isinstance(m, (Layout, Tile)) else tuple_static(m) for m in self.modes)
 
     def __repr__(self) -> str:
         return "[" + "|".join(str(m) for m in self.modes) + "]"
@@ -367,16 +241,23 @@ class Tile(_Frozen):
 def type_equal(a: object, b: object) -> bool:
     """Equality as types: like ``==``, but dynamic leaves agree by width and divisibility alone."""
     if type(a) is not type(b):
-        return not isinstance(a, _Frozen) and not isinstance(b, _Frozen) and same_kind(a, b)
+        return not isinstance(a, Frozen) and not isinstance(b, Frozen) and same_kind(a, b)
     if isinstance(a, Layout) and isinstance(b, Layout):
         return same_kind(a.shape, b.shape) and same_kind(a.stride, b.stride)
     if isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout):
         return type_equal(a.inner, b.inner) and same_kind(a.offset, b.offset) and type_equal(a.outer, b.outer)
     if isinstance(a, Tile) and isinstance(b, Tile):
         return len(a.modes) == len(b.modes) and all(type_equal(x, y) for x, y in zip(a.modes, b.modes, strict=True))
-    if isinstance(a, _Frozen):
+    if isinstance(a, Frozen):
         return a == b
     return same_kind(a, b)
+
+
+def is_static(x: object) -> bool:
+    """Whether no leaf of an int tuple, layout, swizzle or tile is dynamic."""
+    if isinstance(x, (Layout, ComposedLayout, Tile, Swizzle, CoordSwizzle)):
+        return x.is_static
+    return tuple_static(x)
 
 
 def as_layout(value: object, op: str) -> Layout:

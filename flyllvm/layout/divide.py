@@ -58,7 +58,7 @@ def _zipped(a: Layout, tile: Any) -> tuple[Layout, Layout]:
     if tile is STAR:
         return a, raw_layout(1, 0)
     if not isinstance(tile, Tile):
-        parts = layout_modes(_divide(a, _tiler(tile)))
+        parts = layout_modes(_divide(a, tile if isinstance(tile, Layout) else raw_layout(tile, 1)))
         return parts[0], parts[1]
     check_tile_rank(a, tile)
     parts = layout_modes(a)

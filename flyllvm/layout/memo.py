@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..errors import LayoutError
-from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
+from .core import ComposedLayout, Layout, Tile
 from .int_tuple import show
+from .swizzle import CoordSwizzle, Swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ def call_text(name: str, args: tuple[Any, ...]) -> str:
 def _key(arg: Any) -> Any:
     """A hashable stand-in that differs for different arguments; ``None`` if there is something dynamic in it."""
     kind = type(arg)
-    if kind is int:
+    if kind is int or kind is str or kind is Star:
         return arg
+    if arg is None:
+        return STAR
     if kind is Layout:
         return arg if arg._static else None
     if kind is tuple:
@@ -68,8 +71,3 @@ def operation(fn: F) -> F:
     wrapper.__module__ = fn.__module__
     wrapper.__wrapped__ = fn  # type: ignore[attr-defined]
     return wrapper  # type: ignore[return-value]
-
-
-def static_or_none(value: Any) -> int | None:
-    """The int of a static leaf."""
-    return value if type(value) is int else None

@@ -16,8 +16,10 @@ Grammar (blanks do not matter)::
 from __future__ import annotations
 
 from ..errors import ParseError
-from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
-from .leaf import STAR, Basis, Dyn
+from .core import ComposedLayout, Layout, Tile
+from .dyn import Dyn
+from .leaf import STAR, Basis
+from .swizzle import CoordSwizzle, Swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

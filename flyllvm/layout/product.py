@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from . import leaf as lf
+from .arith import ceil_div, int_tuple_product_each
 from .compose import canonical, composition
 from .construct import make_ordered_layout
 from .coords import cosize, size
@@ -11,7 +12,7 @@ from .core import ComposedLayout, Layout, as_layout, join_modes, layout_modes, r
 from .int_tuple import leaves, modes, normal, show
 from .inverse import complement
 from .memo import operation
-from .tuples import append, ceil_div, int_tuple_product_each
+from .tuples import append
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from math import gcd
 
 from ..errors import LayoutError
 from . import leaf as lf
-from .core import ComposedLayout, CoordSwizzle, Layout, Swizzle, raw_layout
+from .core import ComposedLayout, Layout, raw_layout
 from .int_tuple import leaves, normal, show, unflatten
 from .leaf import Basis
 from .memo import operation
+from .swizzle import CoordSwizzle, Swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from .coords import crd2idx, size
-from .core import ComposedLayout, Layout, Swizzle
+from .core import ComposedLayout, Layout
 from .int_tuple import modes, product, show
+from .swizzle import Swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
