@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import LayoutError
 from .core import ComposedLayout, Layout, Tile
 from .int_tuple import show
+from .leaf import STAR, Star
 from .swizzle import CoordSwizzle, Swizzle
 
 TYPE_CHECKING = False
