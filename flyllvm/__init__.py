@@ -7,6 +7,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .codeobject import (
+        CodeObject as CodeObject,
+        CodeObjectInfo as CodeObjectInfo,
+        KernelInfo as KernelInfo,
+        inspect as inspect,
+        link as link,
+    )
     from .errors import (
         AtomError as AtomError,
         CodegenError as CodegenError,
@@ -28,8 +35,11 @@ __version__ = "0.1.0"
 # Public name -> module that defines it, below flyllvm.  The imports above say the same to type checkers.
 _HOMES = {
     "AtomError": "errors",
+    "CodeObject": "codeobject",
+    "CodeObjectInfo": "codeobject",
     "CodegenError": "errors",
     "FlyError": "errors",
+    "KernelInfo": "codeobject",
     "LaunchError": "errors",
     "LayoutError": "errors",
     "LinkError": "errors",
@@ -40,6 +50,8 @@ _HOMES = {
     "TargetError": "errors",
     "TraceError": "errors",
     "VerifyError": "errors",
+    "inspect": "codeobject",
+    "link": "codeobject",
 }
 
 

@@ -3,8 +3,8 @@
 - ``python`` blocks run in order, one namespace per page; the text they print is not compared, their asserts are.
 - ``pycon`` blocks (``>>>``) run the same way, and their output is compared.
 - ``console`` blocks (``$ command``) run in a shell in a scratch folder with ``examples/`` in it; their output
-  (stdout, then stderr) is compared, a line ``...`` stands for any lines, and a last line ``[status 2]`` names the
-  exit status where it is not 0.
+  (stdout, then stderr) is compared. A line ``...`` stands for any lines, ``...`` at the end of a line for its rest. A
+  last line ``[status 2]`` names the exit status where it is not 0.
 - ``sh`` blocks are set-up for a reader's machine and do not run.
 """
 
@@ -89,10 +89,14 @@ def run_command(command: str, folder: Path) -> str:
 
 
 def matches(expected: str, actual: str) -> bool:
-    pattern = "".join(
-        r"(?:[^\n]*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + r"[ ]*\n"
-        for line in expected.rstrip("\n").splitlines()
-    )
+    pattern = ""
+    for line in expected.rstrip("\n").splitlines():
+        if line.strip() == "...":
+            pattern += r"(?:[^\n]*\n)*?"
+        elif line.endswith("..."):
+            pattern += re.escape(line[:-3].rstrip()) + r"[^\n]*\n"
+        else:
+            pattern += re.escape(line.rstrip()) + r"[ ]*\n"
     return re.fullmatch(pattern, actual) is not None
 
 
@@ -135,6 +139,7 @@ def test_every_link_to_a_file_of_the_project_leads_somewhere(page: Path) -> None
         "```console\n$ echo a\nb\n```\n",
         "```console\n$ echo a\n```\n",
         "```console\n$ exit 2\n```\n",
+        "```console\n$ echo a b\nb ...\n```\n",
         "```console\n$ printf 'a\\nb\\nc\\n'\na\n...\nd\n```\n",
     ],
 )
@@ -147,6 +152,7 @@ def test_a_wrong_example_is_found(page: str, tmp_path: Path) -> None:
     [
         "```python\nx = 1\n```\ntext\n```pycon\n>>> x + 1\n2\n```\n",
         "```console\n$ printf 'a\\nb\\nc\\n'\na\n...\nc\n$ echo \\\n  d\nd\n```\n",
+        "```console\n$ echo a b c\na b ...\n```\n",
         "```console\n$ echo bad >&2; exit 2\nbad\n[status 2]\n```\n",
         "```sh\nrm -rf examples\n```\n",
     ],

@@ -56,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _report(_file_error(error), "--json" in args)
         return BAD_INPUT
+    except UnicodeError as error:
+        _report(FlyError(f"an argument or input is not UTF-8 text: {error}", fix="save it as UTF-8"), "--json" in args)
+        return BAD_INPUT
     except Exception:
         import traceback
 

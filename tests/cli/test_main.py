@@ -110,6 +110,11 @@ def test_a_missing_file_names_the_file_and_the_reason(
     assert "cannot use 'no/such.o': No such file or directory" in capsys.readouterr().err
 
 
+def test_input_that_is_no_text_is_bad_input(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(lambda: len(b"\xff".decode())) == 2
+    assert "fix: save it as UTF-8" in capsys.readouterr().err
+
+
 def test_ctrl_c_is_one_word_and_status_130(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert command(raises(KeyboardInterrupt())) == 130
     assert capsys.readouterr().err == "interrupted\n"
