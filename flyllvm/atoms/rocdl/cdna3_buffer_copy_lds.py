@@ -1,0 +1,177 @@
+"""``cdna3.buffer_copy_lds``: buffer to LDS without passing through registers.
+
+``fly_rocdl.cdna3.buffer_copy_lds<32>`` on gfx90a, gfx942 and gfx950; 96 and 128 bits on gfx950 alone.  Width 64 exists
+nowhere; 8 and 16 bits exist, but the hardware widens each to a dword in LDS, which is not a copy of the tile.
+
+Every lane reads at its own buffer offset.  The LDS address is one for the wave: lane ``t`` writes at
+``base + imm_offset + t * bits / 8``, where ``base`` is the destination of the wave's first lane.  So the destination is
+contiguous over the lanes of a wave, and cannot be swizzled (swizzle what the lanes read instead).
+
+State: ``soffset`` in elements, as in ``buffer_copy``; ``imm_offset`` in bytes, a compile-time constant that is added to
+the buffer address and to the LDS address.
+
+Source: CDNA3 ISA manual, "Buffer instructions, LDS bit" (M0, address of lane t); LLVM AMDGPUUsage, intrinsic
+``llvm.amdgcn.raw.ptr.buffer.load.lds``.  LLVM encodes an ``imm_offset`` above 4095 without complaint.  That gfx950
+hardware has the 96-bit form rests on LLVM alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import AtomError
+from ...ir import lltype as ll, types as t
+from ...ir.protocols import MemOperand, register_payload
+from ...state import AtomStateField, StateStruct
+from ..copy_op import StatefulCopy, guard
+from ..spelling import options, split_params
+from .cache_policy import CachePolicy
+from .cdna3_buffer_copy import SOFFSET, buffer_address
+
+if TYPE_CHECKING:
+    from ...ir.protocols import Emitter, LLValue
+    from ...target import Target
+
+INTRINSIC = "amdgcn.raw.ptr.buffer.load.lds"
+IMM_OFFSET = AtomStateField(
+    "imm_offset",
+    t.I32,
+    default=0,
+    doc="added to the buffer address and to the LDS address",
+    units="bytes",
+    constant=True,
+    minimum=0,
+    maximum=4095,
+)
+# Bits, instruction, processors.
+_TABLE = (
+    (32, "buffer_load_dword", ("gfx90a", "gfx942", "gfx950")),
+    (96, "buffer_load_dwordx3", ("gfx950",)),
+    (128, "buffer_load_dwordx4", ("gfx950",)),
+)
+_ROWS = {bits: (instruction, targets) for bits, instruction, targets in _TABLE}
+
+
+class BufferCopyLds(StatefulCopy):
+    """A copy from behind a buffer descriptor to LDS.
+
+    Args:
+        bits: Bits a lane moves: 32, 96 or 128.
+        cache: Cache policy: raw bits or names, see `cache_policy`.
+
+    Raises:
+        AtomError: The instruction has no such width.
+    """
+
+    __slots__ = ("cache", "targets")
+
+    mnemonic = "fly_rocdl.cdna3.buffer_copy_lds"
+    state = StateStruct("cdna3.buffer_copy_lds", SOFFSET, IMM_OFFSET)
+    targets: tuple[str, ...]
+
+    def __init__(self, bits: int, cache: int | str | CachePolicy = 0) -> None:
+        if bits not in _ROWS:
+            raise AtomError(
+                f"cdna3.buffer_copy_lds<{bits}>: a lane cannot send {bits} bits to LDS",
+                fix="use 32 bits; 96 or 128 on gfx950",
+            )
+        self.bit_size = bits
+        self.targets = _ROWS[bits][1]
+        self.cache = cache if isinstance(cache, CachePolicy) else CachePolicy(cache)
+        self.params = f"{bits}" if self.cache.is_default else f"{bits}, cache = {self.cache.text}"
+
+    @property
+    def intrinsic(self) -> str:
+        """Full name of the LLVM intrinsic."""
+        return f"llvm.{INTRINSIC}"
+
+    def alternatives(self, target: Target) -> str:
+        """The widths the target has."""
+        legal = [f"{self.mnemonic}<{bits}>" for bits, (_, targets) in _ROWS.items() if target.processor in targets]
+        if legal:
+            return f"on {target.processor}: {', '.join(legal)}"
+        return f"{target.processor} cannot load into LDS directly: copy through registers (buffer_copy, universal_copy)"
+
+    def check_target(self, target: Target) -> None:
+        """Checks that the target has the width and that the cache policy means something there.
+
+        Raises:
+            TargetError: The target lacks the width.
+            AtomError: The cache policy has no meaning there.
+        """
+        super().check_target(target)
+        self.cache.bits(target, False)
+
+    def check_operands(self, src: t.PtrType, dst: t.PtrType) -> None:
+        """Buffer descriptor to plain LDS.
+
+        Raises:
+            AtomError: They are not, or the destination is swizzled.
+        """
+        if src.space != "buffer_desc" or dst.space != "shared":
+            raise AtomError(
+                f"{self.name} cannot copy {src} to {dst}",
+                fix="the source is behind a buffer descriptor, the destination in LDS (shared)",
+            )
+        if dst.swizzle is not None:
+            raise AtomError(
+                f"{self.name} cannot write through {dst.swizzle}: lanes write LDS in order",
+                fix="apply the swizzle to the source coordinates of the lanes, and read LDS through it",
+            )
+
+    def emit_atom_call_ssa(
+        self,
+        em: Emitter,
+        state: LLValue | None,
+        src: MemOperand | LLValue,
+        dst: MemOperand | ll.LLType,
+        pred: LLValue | None,
+        old: LLValue | None,
+    ) -> LLValue | None:
+        """Both operands stay in memory; a false lane leaves its LDS as it is.
+
+        The LDS base is taken before the predicate's branch: behind it the first lane may be another one.
+        """
+        if not isinstance(src, MemOperand) or not isinstance(dst, MemOperand):
+            raise AtomError(f"{self.name} moves no registers", fix="pass a buffer and an LDS operand")
+        if pred is not None and pred.const is not None:
+            if not pred.const:
+                return None
+            pred = None
+        size = self.bit_size // 8
+        base = em.address(dst, size)
+        if not base.uniform:
+            base = em.intrinsic("amdgcn.readfirstlane.p3", ll.ptr(3), [base])
+        rsrc, voffset, soffset = buffer_address(em, self.state, state, src, self.bit_size)
+        imm = em.extract_value(state, self.state.index("imm_offset")) if state is not None else em.const(ll.I32, 0)
+        offset = self.state.check_constant("imm_offset", imm.const)
+        tail = [em.const(ll.I32, n) for n in (offset, self.cache.bits(em.target, False))]
+        args = [rsrc, base, em.const(ll.I32, size), voffset, soffset, *tail]
+        guard(em, pred, lambda: _call(em, args))
+        return None
+
+    def describe(self) -> dict[str, object]:
+        """The row as ``flyllvm atoms --json`` prints it."""
+        instruction = _ROWS[self.bit_size][0]
+        return super().describe() | {"instruction": dict.fromkeys(self.targets, instruction)}
+
+
+def _call(em: Emitter, args: list[LLValue]) -> None:
+    em.intrinsic(INTRINSIC, ll.VOID, args)
+
+
+def parse(params: str) -> BufferCopyLds:
+    """The atom of ``32[, cache = nt]``."""
+    first, *rest = split_params(params) or [""]
+    found = options(BufferCopyLds.mnemonic, params, rest, ("cache",))
+    if not first.isdigit():
+        raise AtomError(f"!{BufferCopyLds.mnemonic}<{params}> names no width", fix="write the bits: <32>")
+    return BufferCopyLds(int(first), found.get("cache", "0"))
+
+
+def atoms() -> list[BufferCopyLds]:
+    """One atom for each width."""
+    return [BufferCopyLds(bits) for bits in _ROWS]
+
+
+register_payload(BufferCopyLds.mnemonic, parse)
