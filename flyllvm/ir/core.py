@@ -150,6 +150,10 @@ class Block:
                 yield from region.walk()
 
 
+#: As a bound of ``Op.arity``: any number.
+ANY = 1 << 30
+
+
 class Op:
     """Base of all operations.
 
@@ -157,6 +161,7 @@ class Op:
         name: Spelling, ``dialect.mnemonic``.
         pure: No effect and no trap for any operand: may be merged, moved and dropped.
         attr_names: Attributes the class takes, in printing order.
+        arity: (fewest operands, most operands, results, regions); ``ANY`` results are checked by ``verify``.
 
     Attributes:
         operands: Input values.
@@ -172,6 +177,7 @@ class Op:
     name: ClassVar[str] = ""
     pure: ClassVar[bool] = False
     attr_names: ClassVar[tuple[str, ...]] = ()
+    arity: ClassVar[tuple[int, int, int, int]] = (0, ANY, ANY, 0)
 
     def __init__(
         self,

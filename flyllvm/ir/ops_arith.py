@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from . import types as t
-from .core import Op, op
+from .core import ANY, Op, op
 
 #: Fast-math flags in LLVM's spelling; ``fast`` is all of them.
 FASTMATH = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "fast")
@@ -27,9 +27,18 @@ def _is_float(type_: t.Type) -> bool:
 
 
 def _check_fastmath(o: Op) -> None:
-    for flag in o.attrs.get("fastmath", ()):
-        if flag not in FASTMATH:
-            raise o.fail(f"unknown fast-math flag {flag!r}", f"use: {', '.join(FASTMATH)}")
+    _check_flags(o, "fastmath", FASTMATH)
+
+
+def _check_flags(o: Op, name: str, legal: tuple[str, ...]) -> None:
+    flags = o.attrs.get(name)
+    if flags is None:
+        return
+    if not isinstance(flags, tuple):
+        raise o.fail(f"{name} is {flags!r}", "give a tuple of flags")
+    for flag in flags:
+        if flag not in legal:
+            raise o.fail(f"unknown {name} flag {flag!r}", f"use: {', '.join(legal) or 'none here'}")
 
 
 @op
@@ -39,6 +48,7 @@ class Constant(Op):
     __slots__ = ()
     name = "arith.constant"
     pure = True
+    arity = (0, 0, 1, 0)
     attr_names = ("value",)
 
     def verify(self) -> None:
@@ -55,6 +65,8 @@ class Constant(Op):
                     raise self.fail(f"{v!r} is no integer for {type_}", "use an int")
                 if not -(1 << (elem.bits - 1)) <= v < 1 << elem.bits:
                     raise self.fail(f"{v} does not fit {type_}", f"use a value of {elem.bits} bits")
+            elif isinstance(v, int) and v.bit_length() > 1024:
+                raise self.fail(f"an integer of {v.bit_length()} bits does not fit {type_}", "use a float")
 
 
 @op
@@ -71,6 +83,7 @@ class Poison(Op):
 
 class _Binary(Op):
     __slots__ = ()
+    arity = (2, 2, 1, 0)
     floats: ClassVar[bool]
     want: ClassVar[str]
 
@@ -91,6 +104,10 @@ class IntBinary(_Binary):
     want = "integers or vectors of them"
     attr_names = ("overflow",)
 
+    def verify(self) -> None:
+        super().verify()
+        _check_flags(self, "overflow", ("nsw", "nuw") if self.name in _WRAPPING else ())
+
 
 class FloatBinary(_Binary):
     """Float arithmetic on f16, bf16, f32, f64; attr ``fastmath`` is a tuple of flags."""
@@ -105,6 +122,8 @@ def _make(base: type[Op], name: str, doc: str, pure: bool = True, **extra: Any) 
     cls = type(name.replace(".", "_"), (base,), {"__slots__": (), "__doc__": doc, "name": name, "pure": pure, **extra})
     return op(cls)
 
+
+_WRAPPING = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 
 #: LLVM opcode (or intrinsic, with a dot) of every elementwise binary operation.
 INT_BINARY = {
@@ -128,6 +147,7 @@ class FloatUnary(Op):
     """Float function of one operand; attr ``fastmath``."""
 
     __slots__ = ()
+    arity = (1, 1, 1, 0)
     attr_names = ("fastmath",)
 
     def verify(self) -> None:
@@ -153,6 +173,7 @@ class IntUnary(Op):
     """Integer function of one operand."""
 
     __slots__ = ()
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         a, r = self.operands[0].type, self.results[0].type
@@ -172,6 +193,7 @@ class Fma(Op):
     __slots__ = ()
     name = "math.fma"
     pure = True
+    arity = (3, 3, 1, 0)
     attr_names = ("fastmath",)
 
     def verify(self) -> None:
@@ -183,6 +205,7 @@ class Fma(Op):
 
 class _Cmp(Op):
     __slots__ = ()
+    arity = (2, 2, 1, 0)
     attr_names = ("predicate",)
     predicates: ClassVar[tuple[str, ...]]
     floats: ClassVar[bool]
@@ -224,6 +247,7 @@ class Select(Op):
     __slots__ = ()
     name = "arith.select"
     pure = True
+    arity = (3, 3, 1, 0)
 
     def verify(self) -> None:
         c, a, b = (o.type for o in self.operands)
@@ -237,6 +261,7 @@ class Cast(Op):
     """A conversion; ``kinds`` says from what to what (``i`` integer, ``f`` float) and how the width moves."""
 
     __slots__ = ()
+    arity = (1, 1, 1, 0)
     kinds: ClassVar[str]
     llvm: ClassVar[str]
 
@@ -271,6 +296,7 @@ class Bitcast(Op):
     __slots__ = ()
     name = "vector.bitcast"
     pure = True
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         a, r = self.operands[0].type, self.results[0].type
@@ -286,6 +312,7 @@ class Broadcast(Op):
     __slots__ = ()
     name = "vector.broadcast"
     pure = True
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         r = self.results[0].type
@@ -300,6 +327,7 @@ class Extract(Op):
     __slots__ = ()
     name = "vector.extract"
     pure = True
+    arity = (1, 2, 1, 0)
     attr_names = ("position",)
 
     def verify(self) -> None:
@@ -316,6 +344,7 @@ class Insert(Op):
     __slots__ = ()
     name = "vector.insert"
     pure = True
+    arity = (2, 3, 1, 0)
     attr_names = ("position",)
 
     def verify(self) -> None:
@@ -341,6 +370,7 @@ class Slice(Op):
     __slots__ = ()
     name = "vector.extract_strided_slice"
     pure = True
+    arity = (1, 1, 1, 0)
     attr_names = ("offset", "size")
 
     def verify(self) -> None:
@@ -359,6 +389,7 @@ class InsertSlice(Op):
     __slots__ = ()
     name = "vector.insert_strided_slice"
     pure = True
+    arity = (2, 2, 1, 0)
     attr_names = ("offset",)
 
     def verify(self) -> None:
@@ -377,6 +408,7 @@ class Concat(Op):
     __slots__ = ()
     name = "vector.concat"
     pure = True
+    arity = (1, ANY, 1, 0)
 
     def verify(self) -> None:
         r = self.results[0].type
@@ -394,6 +426,7 @@ class Shuffle(Op):
     __slots__ = ()
     name = "vector.shuffle"
     pure = True
+    arity = (2, 2, 1, 0)
     attr_names = ("mask",)
 
     def verify(self) -> None:
@@ -414,6 +447,7 @@ class Reduction(Op):
     __slots__ = ()
     name = "vector.reduction"
     pure = True
+    arity = (1, 1, 1, 0)
     attr_names = ("kind", "fastmath")
     kinds = ("add", "mul", "and", "or", "xor", "minsi", "maxsi", "minui", "maxui", "minnumf", "maxnumf", "minimumf",
              "maximumf")  # fmt: skip

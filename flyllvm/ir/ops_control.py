@@ -7,7 +7,7 @@ and carried values match the yielded ones by position.
 from __future__ import annotations
 
 from . import types as t
-from .core import Op, op
+from .core import ANY, Op, op
 
 
 @op
@@ -16,6 +16,7 @@ class Yield(Op):
 
     __slots__ = ()
     name = "scf.yield"
+    arity = (0, ANY, 0, 0)
 
 
 @op
@@ -24,6 +25,7 @@ class Condition(Op):
 
     __slots__ = ()
     name = "scf.condition"
+    arity = (1, ANY, 0, 0)
 
     def verify(self) -> None:
         if not self.operands or self.operands[0].type != t.I1:
@@ -51,6 +53,7 @@ class If(Op):
 
     __slots__ = ()
     name = "scf.if"
+    arity = (1, 1, ANY, 2)
 
     def verify(self) -> None:
         if len(self.operands) != 1 or self.operands[0].type != t.I1:
@@ -71,6 +74,7 @@ class For(Op):
 
     __slots__ = ()
     name = "scf.for"
+    arity = (3, ANY, ANY, 1)
 
     def verify(self) -> None:
         if len(self.operands) < 3 or len(self.regions) != 1:
@@ -95,6 +99,7 @@ class While(Op):
 
     __slots__ = ()
     name = "scf.while"
+    arity = (0, ANY, ANY, 2)
 
     def verify(self) -> None:
         if len(self.regions) != 2:
@@ -112,6 +117,7 @@ class While(Op):
 
 class _Id(Op):
     __slots__ = ()
+    arity = (0, 0, 1, 0)
     attr_names = ("dimension",)
 
     def verify(self) -> None:
@@ -136,6 +142,11 @@ class LaneId(Op):
     __slots__ = ()
     name = "gpu.lane_id"
     pure = True
+    arity = (0, 0, 1, 0)
+
+    def verify(self) -> None:
+        if self.results[0].type != t.I32:
+            raise self.fail(f"result {self.results[0].type}", "the result is an i32")
 
 
 @op
@@ -148,7 +159,12 @@ class Barrier(Op):
 
     __slots__ = ()
     name = "gpu.barrier"
+    arity = (0, 0, 0, 0)
     attr_names = ("fence",)
+
+    def verify(self) -> None:
+        if not isinstance(self.attrs.get("fence", True), bool):
+            raise self.fail(f"fence is {self.attrs['fence']!r}", "use true or false")
 
 
 @op
@@ -157,11 +173,14 @@ class Fence(Op):
 
     __slots__ = ()
     name = "llvm.fence"
+    arity = (0, 0, 0, 0)
     attr_names = ("ordering", "syncscope")
 
     def verify(self) -> None:
         if self.attrs.get("ordering") not in ("acquire", "release", "acq_rel", "seq_cst"):
             raise self.fail(f"ordering {self.attrs.get('ordering')!r}", "use acquire, release, acq_rel or seq_cst")
+        if not isinstance(self.attrs.get("syncscope") or "", str):
+            raise self.fail(f"syncscope {self.attrs['syncscope']!r}", 'name a scope such as "workgroup" or "agent"')
 
 
 @op
@@ -170,6 +189,7 @@ class Printf(Op):
 
     __slots__ = ()
     name = "gpu.printf"
+    arity = (0, ANY, 0, 0)
     attr_names = ("format",)
 
     def verify(self) -> None:
@@ -189,11 +209,30 @@ class CallIntrinsic(Op):
 
     __slots__ = ()
     name = "llvm.call_intrinsic"
+    arity = (0, ANY, ANY, 0)
     attr_names = ("intrin", "imms", "pure")
 
     def verify(self) -> None:
-        if not str(self.attrs.get("intrin", "")).startswith("llvm."):
-            raise self.fail(f"intrinsic {self.attrs.get('intrin')!r}", "give the full name with 'llvm.'")
+        intrin = self.attrs.get("intrin")
+        if not isinstance(intrin, str) or not intrin.startswith("llvm."):
+            raise self.fail(f"intrinsic {intrin!r}", "give the full name with 'llvm.'")
+        if len(self.results) > 1:
+            raise self.fail(f"{len(self.results)} results", "an intrinsic has one result or none")
+        if not isinstance(self.attrs.get("pure", False), bool):
+            raise self.fail(f"pure is {self.attrs['pure']!r}", "use true or false")
+        self._check_imms(self.attrs.get("imms") or ())
+
+    def _check_imms(self, imms: object) -> None:
+        rows = imms if isinstance(imms, tuple) else (imms,)
+        for row in rows:
+            good = isinstance(row, tuple) and len(row) == 3
+            # An immediate that is a float comes as its bits.
+            good = good and all(type(x) is int for x in row) and row[0] >= 0 and row[2] > 0
+            if not good:
+                raise self.fail(f"immediate {row!r}", "give (position, value, bits) for each")
+        positions = {row[0] for row in rows}
+        if len(positions) != len(rows) or any(p >= len(rows) + len(self.operands) for p in positions):
+            raise self.fail(f"immediates at positions {sorted(positions)}", "give each argument one position")
 
 
 @op
@@ -202,3 +241,4 @@ class Return(Op):
 
     __slots__ = ()
     name = "gpu.return"
+    arity = (0, 0, 0, 0)

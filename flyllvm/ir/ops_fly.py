@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FlyError
 from . import types as t
-from .core import Op, Value, op
+from .core import ANY, Op, Value, op
 
 if TYPE_CHECKING:
     from .protocols import CopyOp
@@ -44,6 +44,19 @@ class Static(Op):
     __slots__ = ()
     name = "fly.static"
     pure = True
+    arity = (0, 0, 1, 0)
+
+    def verify(self) -> None:
+        from ..layout import is_static
+        from .protocols import StatefulOp
+
+        r = self.results[0].type
+        op = r.op if isinstance(r, (t.CopyAtomType, t.MmaAtomType)) else None
+        if isinstance(r, (t.LayoutType, t.IntTupleType)):
+            if not is_static(r.value):
+                raise self.fail(f"{r} has run-time leaves", "make it with fly.make_layout or fly.make_int_tuple")
+        elif op is None or isinstance(op, StatefulOp):
+            raise self.fail(f"result {r}", "only layouts, tiles, int tuples and atoms without state are static")
 
 
 @op
@@ -53,6 +66,7 @@ class MakeIntTuple(Op):
     __slots__ = ()
     name = "fly.make_int_tuple"
     pure = True
+    arity = (0, ANY, 1, 0)
 
     def verify(self) -> None:
         from ..layout import get_leaves, is_static
@@ -72,10 +86,18 @@ class MakeLayout(Op):
     __slots__ = ()
     name = "fly.make_layout"
     pure = True
+    arity = (2, 2, 1, 0)
 
     def verify(self) -> None:
         if len(self.operands) != 2 or any(not isinstance(o.type, t.IntTupleType) for o in self.operands):
             raise self.fail(f"operands {[str(o.type) for o in self.operands]}", "pass a shape and a stride int tuple")
+        _check_layout_result(self, "Layout")
+
+
+def _check_layout_result(o: Op, kind: str) -> None:
+    r = o.results[0].type
+    if not isinstance(r, t.LayoutType) or type(r.value).__name__ != kind:
+        raise o.fail(f"result {r}", f"the result is a {kind}")
 
 
 @op
@@ -85,6 +107,15 @@ class MakeComposedLayout(Op):
     __slots__ = ()
     name = "fly.make_composed_layout"
     pure = True
+    arity = (3, 3, 1, 0)
+
+    def verify(self) -> None:
+        inner, offset, outer = (v.type for v in self.operands)
+        if not isinstance(inner, t.LayoutType) or not isinstance(outer, t.LayoutType):
+            raise self.fail(f"operands {inner} and {outer}", "pass an inner and an outer layout")
+        if not isinstance(offset, t.IntTupleType):
+            raise self.fail(f"offset {offset}", "pass an int tuple")
+        _check_layout_result(self, "ComposedLayout")
 
 
 @op
@@ -94,6 +125,7 @@ class MakeView(Op):
     __slots__ = ()
     name = "fly.make_view"
     pure = True
+    arity = (2, 2, 1, 0)
 
     def verify(self) -> None:
         r = self.results[0].type
@@ -102,6 +134,10 @@ class MakeView(Op):
                 raise self.fail(f"pointer {self.operands[0].type} for {r}", "use the pointer type of the result")
         elif not isinstance(r, t.CoordTensorType):
             raise self.fail(f"result {r}", "the result is a memref or a coordinate tensor")
+        layout = self.operands[1].type
+        same = isinstance(layout, t.LayoutType) and (layout.value is r.layout or str(layout.value) == str(r.layout))
+        if not same:
+            raise self.fail(f"layout {layout} for {r}", f"pass a layout operand of {r.layout}")
 
 
 @op
@@ -111,6 +147,7 @@ class GetIter(Op):
     __slots__ = ()
     name = "fly.get_iter"
     pure = True
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         m = _memref(self, 0)
@@ -131,6 +168,7 @@ class MakePtr(Op):
 
     __slots__ = ()
     name = "fly.make_ptr"
+    arity = (0, 4, 1, 0)
     attr_names = ("allocBytes", "allocAlign", "symbol")
 
     def verify(self) -> None:
@@ -143,6 +181,8 @@ class MakePtr(Op):
                 raise self.fail(f"allocBytes {size!r}", "allocate at least one byte")
             if not isinstance(align, int) or align < 1 or align & (align - 1):
                 raise self.fail(f"allocAlign {align!r}", "use a power of two, in bytes")
+            if self.operands or not isinstance(self.attrs.get("symbol", ""), str):
+                raise self.fail(f"symbol {self.attrs.get('symbol')!r}", "give the allocation a name, and no operands")
         elif r.space == "buffer_desc":
             kinds = [v.type for v in self.operands]
             if len(kinds) != 4 or not isinstance(kinds[0], t.PtrType) or kinds[0].space != "global":
@@ -161,6 +201,7 @@ class GetDynShared(Op):
 
     __slots__ = ()
     name = "fly.get_dyn_shared"
+    arity = (0, 0, 1, 0)
 
     def verify(self) -> None:
         r = self.results[0].type
@@ -175,6 +216,7 @@ class AddOffset(Op):
     __slots__ = ()
     name = "fly.add_offset"
     pure = True
+    arity = (2, 2, 1, 0)
 
     def verify(self) -> None:
         p, r = _ptr(self, 0), self.results[0].type
@@ -191,13 +233,14 @@ class ApplySwizzle(Op):
     __slots__ = ()
     name = "fly.apply_swizzle"
     pure = True
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         p, r = _ptr(self, 0), self.results[0].type
         if p.swizzle is not None:
             raise self.fail(f"{p} is swizzled already", "apply one swizzle")
-        if not isinstance(r, t.PtrType) or r.swizzle is None:
-            raise self.fail(f"result {r}", "the result carries the swizzle")
+        if not isinstance(r, t.PtrType) or r.swizzle is None or r.with_(swizzle=None) != p:
+            raise self.fail(f"{p} gives {r}", "the result is the same pointer with the swizzle")
 
 
 @op
@@ -207,6 +250,7 @@ class RecastIter(Op):
     __slots__ = ()
     name = "fly.recast_iter"
     pure = True
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         p, r = _ptr(self, 0), self.results[0].type
@@ -221,6 +265,7 @@ class IntToPtr(Op):
     __slots__ = ()
     name = "fly.inttoptr"
     pure = True
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         r = self.results[0].type
@@ -238,11 +283,15 @@ class PtrToInt(Op):
     __slots__ = ()
     name = "fly.ptrtoint"
     pure = True
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         p = _ptr(self, 0)
         if p.space in ("buffer_desc", "register"):
             raise self.fail(f"{p} has no address as a number", "use a generic, global or shared pointer")
+        want = t.I32 if p.space == "shared" else t.I64
+        if self.results[0].type != want:
+            raise self.fail(f"{p} to {self.results[0].type}", f"use {want}")
 
 
 @op
@@ -251,6 +300,7 @@ class PtrLoad(Op):
 
     __slots__ = ()
     name = "fly.ptr.load"
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         _check_access(self, _ptr(self, 0), self.results[0].type)
@@ -262,6 +312,7 @@ class PtrStore(Op):
 
     __slots__ = ()
     name = "fly.ptr.store"
+    arity = (2, 2, 0, 0)
 
     def verify(self) -> None:
         _check_access(self, _ptr(self, 1), self.operands[0].type)
@@ -289,6 +340,7 @@ class Alloca(Op):
 
     __slots__ = ()
     name = "fly.memref.alloca"
+    arity = (0, 0, 1, 0)
 
     def verify(self) -> None:
         from ..layout import is_static
@@ -306,10 +358,12 @@ class MemRefLoad(Op):
 
     __slots__ = ()
     name = "fly.memref.load"
+    arity = (2, 2, 1, 0)
 
     def verify(self) -> None:
         if self.results[0].type != _memref(self, 0).elem:
             raise self.fail(f"{self.results[0].type} from {self.operands[0].type}", "load the element type")
+        _check_index(self, 1)
 
 
 @op
@@ -318,10 +372,17 @@ class MemRefStore(Op):
 
     __slots__ = ()
     name = "fly.memref.store"
+    arity = (3, 3, 0, 0)
 
     def verify(self) -> None:
         if self.operands[0].type != _memref(self, 1).elem:
             raise self.fail(f"{self.operands[0].type} into {self.operands[1].type}", "store the element type")
+        _check_index(self, 2)
+
+
+def _check_index(o: Op, at: int) -> None:
+    if not _offset_ok(o.operands[at]):
+        raise o.fail(f"index of type {o.operands[at].type}", "use an i32, an i64 or an int tuple")
 
 
 @op
@@ -330,6 +391,7 @@ class MemRefLoadVec(Op):
 
     __slots__ = ()
     name = "fly.memref.load_vec"
+    arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
         from ..layout import size
@@ -345,6 +407,7 @@ class MemRefStoreVec(Op):
 
     __slots__ = ()
     name = "fly.memref.store_vec"
+    arity = (2, 2, 0, 0)
 
     def verify(self) -> None:
         from ..layout import size
@@ -370,6 +433,7 @@ class MakeCopyAtom(Op):
     __slots__ = ()
     name = "fly.make_copy_atom"
     pure = True
+    arity = (0, 0, 1, 0)
     attr_names = ("valBits",)
 
     def verify(self) -> None:
@@ -385,6 +449,11 @@ class MakeMmaAtom(Op):
     __slots__ = ()
     name = "fly.make_mma_atom"
     pure = True
+    arity = (0, 0, 1, 0)
+
+    def verify(self) -> None:
+        if not isinstance(self.results[0].type, t.MmaAtomType):
+            raise self.fail(f"result {self.results[0].type}", "the result is an mma atom")
 
 
 @op
@@ -394,6 +463,7 @@ class AtomSetValue(Op):
     __slots__ = ()
     name = "fly.atom.set_value"
     pure = True
+    arity = (2, 2, 1, 0)
     attr_names = ("field",)
 
     def verify(self) -> None:
@@ -439,6 +509,7 @@ class CopyAtomCall(Op):
 
     __slots__ = ()
     name = "fly.copy_atom_call"
+    arity = (3, 4, 0, 0)
 
     def verify(self) -> None:
         if len(self.operands) not in (3, 4):
@@ -485,6 +556,7 @@ class CopyAtomCallSSA(Op):
 
     __slots__ = ()
     name = "fly.copy_atom_call_ssa"
+    arity = (2, 5, ANY, 0)
     attr_names = ("segments",)
 
     def parts(self) -> tuple[Value, Value | None, Value | None, Value | None]:
@@ -498,7 +570,8 @@ class CopyAtomCallSSA(Op):
 
     def verify(self) -> None:
         segments = self.attrs.get("segments")
-        if not isinstance(segments, tuple) or len(segments) != 4 or 1 + sum(segments) != len(self.operands):
+        good = isinstance(segments, tuple) and len(segments) == 4 and all(n in (0, 1) for n in segments)
+        if not good or not isinstance(segments, tuple) or 1 + sum(segments) != len(self.operands):
             raise self.fail(f"segments {segments!r}", "count src, dst, pred and old operands")
         copy_payload(self)
         _, dst, pred, old = self.parts()
@@ -521,6 +594,7 @@ class MmaAtomCall(Op):
 
     __slots__ = ()
     name = "fly.mma_atom_call"
+    arity = (5, 5, 0, 0)
 
     def verify(self) -> None:
         from ..layout import size
@@ -545,6 +619,7 @@ class MmaAtomCallSSA(Op):
     __slots__ = ()
     name = "fly.mma_atom_call_ssa"
     pure = True
+    arity = (4, 4, 1, 0)
 
     def verify(self) -> None:
         from ..layout import size
@@ -568,6 +643,12 @@ class MakeTiledCopy(Op):
     __slots__ = ()
     name = "fly.make_tiled_copy"
     pure = True
+    arity = (1, 1, 1, 0)
+
+    def verify(self) -> None:
+        r = self.results[0].type
+        if not isinstance(r, t.TiledCopyType) or self.operands[0].type != r.atom:
+            raise self.fail(f"{self.operands[0].type} gives {r}", "the result is a tiled copy of the atom")
 
 
 @op
@@ -577,6 +658,12 @@ class MakeTiledMma(Op):
     __slots__ = ()
     name = "fly.make_tiled_mma"
     pure = True
+    arity = (1, 1, 1, 0)
+
+    def verify(self) -> None:
+        r = self.results[0].type
+        if not isinstance(r, t.TiledMmaType) or self.operands[0].type != r.atom:
+            raise self.fail(f"{self.operands[0].type} gives {r}", "the result is a tiled mma of the atom")
 
 
 @op
@@ -585,6 +672,7 @@ class Copy(Op):
 
     __slots__ = ()
     name = "fly.copy"
+    arity = (3, 4, 0, 0)
 
     def verify(self) -> None:
         copy_payload(self)
@@ -600,6 +688,7 @@ class Gemm(Op):
 
     __slots__ = ()
     name = "fly.gemm"
+    arity = (5, 5, 0, 0)
     attr_names = ("traversal_order", "traversal_layout")
 
     def verify(self) -> None:
@@ -617,4 +706,12 @@ class Assume(Op):
     __slots__ = ()
     name = "fly.assume"
     pure = True
+    arity = (1, 1, 1, 0)
     attr_names = ("divisibility",)
+
+    def verify(self) -> None:
+        div, v = self.attrs.get("divisibility"), self.operands[0].type
+        if not isinstance(v, t.IntType) or self.results[0].type != v:
+            raise self.fail(f"{v} gives {self.results[0].type}", "assume takes an integer and gives the same type")
+        if type(div) is not int or div < 1:
+            raise self.fail(f"divisibility {div!r}", "give a positive integer")
