@@ -61,7 +61,7 @@ class Product:
         self.negate = negate
         self._pool: list[Scratch] = []
 
-    def __call__(self, *registers: AnyArray) -> AnyArray:
+    def __call__(self, *registers: Any) -> AnyArray:
         a, b, c = registers
         self.a.check("A", a)
         self.b.check("B", b)
@@ -162,13 +162,13 @@ class Intrinsic:
             raise SimError(f"{self.name}: {len(immediates)} constant arguments", fix=f"pass {names}")
         return self.build(immediates, wave_size, target)
 
-    def split(self, args: Sequence[Any]) -> tuple[tuple[int, ...], list[AnyArray]]:
+    def split(self, args: Sequence[Any]) -> tuple[tuple[int, ...], list[Any]]:
         """Splits LLVM's arguments into the constants and the register arrays, each in order."""
         constants: list[int] = []
-        arrays: list[AnyArray] = []
+        arrays: list[Any] = []
         for position, arg in enumerate(args):
             if position not in self.immediates:
-                arrays.append(np.asarray(arg))
+                arrays.append(arg)  # an int stays one: LLVM gives constant scales a meaning of their own
             elif isinstance(arg, int):
                 constants.append(int(arg))
             else:
