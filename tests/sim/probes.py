@@ -185,6 +185,21 @@ def unpack(array: np.ndarray, element: str) -> np.ndarray:
     return values.astype(np.float64).reshape(array.shape[0], array.shape[1], -1)
 
 
+def probe_sets(f: Fragments) -> np.ndarray:
+    """Which elements ``(block, m, k)`` of A are one, probe by probe.
+
+    Small rows: a single element each.  Rows of more than 1024 elements: one element per row of A at a time, in a
+    different column for each, so that every element is still met and a misplaced one still disturbs another row.
+
+    Shape: ``(probes, elements, 3)``.
+    """
+    every = np.stack([x.reshape(-1) for x in np.indices((f.blocks, f.m, f.k))], axis=1)
+    if len(every) <= 1024:
+        return every[:, None, :]
+    block, m, shift = np.indices((f.blocks, f.m, f.k))
+    return np.stack([block, m, (m + shift) % f.k], axis=-1).reshape(-1, f.k, 3).swapaxes(0, 1)
+
+
 def check_products(run: Run, fragments: Fragments, values: np.ndarray, chunk: int = 256) -> None:
     """Asserts every product A[b,m,k] * B[b,k,n] lands in D[b,m,n] and nowhere else.
 
@@ -196,7 +211,7 @@ def check_products(run: Run, fragments: Fragments, values: np.ndarray, chunk: in
     """
     f = fragments
     a, b, d = f.table("a"), f.table("b"), f.table("d")
-    probes = np.stack([x.reshape(-1) for x in np.indices((f.blocks, f.m, f.k))], axis=1)
+    probes = probe_sets(f)
     codes = 1 + np.arange(f.blocks * f.k * f.n).reshape(f.blocks, f.k, f.n)
     weight = 1
     while weight <= codes.max():
@@ -206,12 +221,12 @@ def check_products(run: Run, fragments: Fragments, values: np.ndarray, chunk: in
         registers_b[b] = matrix_b[..., None]
         for start in range(0, len(probes), chunk):
             some = probes[start : start + chunk]
-            x, m, k = some.T
-            wave = np.arange(len(some))
+            x, m, k = np.moveaxis(some, -1, 0)
+            wave = np.arange(len(some))[:, None, None]
             registers_a = np.zeros((len(some), f.lanes * f.counts[0]))
-            registers_a[wave[:, None], a[x, m, k]] = 1.0
+            registers_a[wave, a[x, m, k]] = 1.0
             want = np.zeros((len(some), f.lanes * f.counts[2]))
-            want[wave[:, None], d[x, m, :, 0]] = matrix_b[x, k]
+            want[wave, d[x, m, :, 0]] = matrix_b[x, k]
             got = run(
                 registers_a.reshape(len(some), f.lanes, -1),
                 np.broadcast_to(registers_b, (len(some), registers_b.size)).reshape(len(some), f.lanes, -1),
