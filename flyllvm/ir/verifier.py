@@ -1,0 +1,194 @@
+"""Checks a kernel after every stage, so that a broken rule is found where it was broken.
+
+One walk over the operations, without recursion: arity, values defined before use, terminators, each operation's own
+rules, what the stage forbids, and the contracts of atoms (``verify_atoms``).  Errors name the operation and the
+author's line.
+"""
+
+from __future__ import annotations
+
+from ..errors import FlyError, VerifyError
+from .core import ANY, Op
+from .forms import MAX_DEPTH
+from .ops_control import Condition, Return, Yield
+from .types import MemRefType
+from .verify_atoms import AtomRules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..target import Target
+    from .core import Block, Kernel, Value
+
+#: Stages of the fly IR in order; each forbids what the stage's pass has replaced.
+STAGES = ("fly", "atoms", "ssa")
+#: Kernel attribute of stage ``ssa``: some register memory could not become values and stays memory.
+KEPT_MEMORY = "register_memory"
+
+_EXPANDED = (
+    "fly.copy",
+    "fly.gemm",
+    "fly.memref.load",
+    "fly.memref.store",
+    "fly.memref.load_vec",
+    "fly.memref.store_vec",
+)
+_MEMORY_CALLS = ("fly.copy_atom_call", "fly.mma_atom_call")
+_TERMINATORS: frozenset[type[Op]] = frozenset((Yield, Condition, Return))
+
+
+def verify(kernel: Kernel, stage: str, target: Target | None = None) -> None:
+    """Checks a kernel against the rules of a stage.
+
+    Args:
+        kernel: The kernel; it is not changed.
+        stage: ``fly`` (anything goes), ``atoms`` (no copy, gemm or memref access left) or ``ssa`` (no register memory
+            left either, except where the kernel attribute ``register_memory`` says that some stays memory).
+        target: Where it will run; atoms and sizes are checked against it when it is known.
+
+    Raises:
+        VerifyError: A rule is broken; names the operation, the rule and the author's line.
+        FlyError: An atom refuses its target, its operands or its state.
+    """
+    if stage not in STAGES:
+        raise VerifyError(f"unknown stage {stage!r}", kernel.loc, f"use one of: {', '.join(STAGES)}")
+    _Walk(kernel, stage, AtomRules(kernel, target)).run()
+
+
+class _Walk:
+    """State of one walk.
+
+    Attributes:
+        known: Identity of every value that may be used at this place.
+        op: The operation under check, for errors.
+        forbidden: Names of operations that the stage does not allow.
+        promoted: The stage allows no register memory.
+    """
+
+    __slots__ = ("atoms", "forbidden", "kernel", "known", "op", "promoted", "stage")
+
+    def __init__(self, kernel: Kernel, stage: str, atoms: AtomRules) -> None:
+        self.kernel, self.stage, self.atoms = kernel, stage, atoms
+        self.known: set[int] = set()
+        self.op: Op | None = None
+        self.forbidden: tuple[str, ...] = () if stage == "fly" else _EXPANDED
+        self.promoted = stage == "ssa" and not kernel.attrs.get(KEPT_MEMORY)
+
+    def run(self) -> None:
+        """Checks the kernel."""
+        try:
+            self.atoms.check_kernel()
+            self._blocks()
+        except FlyError as e:
+            raise e.at(self.kernel.loc if self.op is None else self.op.loc) from None
+
+    def _blocks(self) -> None:
+        """Visits every block; one with a nested region is left for it and taken up again after it."""
+        known = self.known
+        # (block, next operation, identity of the values defined in it, nesting depth)
+        stack: list[tuple[Block, int, list[int], int]] = [(self.kernel.body, 0, [], 0)]
+        while stack:
+            block, at, defined, depth = stack.pop()
+            ops, count = block.ops, len(block.ops)
+            # Arguments are known from the start, results of an operation with regions after these.
+            fresh = ops[at - 1].results if at else block.args
+            while True:
+                for v in fresh:
+                    known.add(id(v))
+                    defined.append(id(v))
+                if at == count:
+                    known.difference_update(defined)
+                    break
+                op = self.op = ops[at]
+                at += 1
+                self._op(op, block, at == count)
+                if op.regions:
+                    stack.append((block, at, defined, depth))
+                    self._enter(op, depth + 1)
+                    stack.extend((r, 0, [], depth + 1) for r in reversed(op.regions))
+                    break
+                fresh = op.results
+
+    def _enter(self, op: Op, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise op.fail(f"regions nest deeper than {MAX_DEPTH}", "flatten the control flow")
+        if any(r.parent is not op for r in op.regions):
+            raise op.fail("a region belongs to another operation", "make a new block for it")
+
+    def _op(self, op: Op, block: Block, last: bool) -> None:
+        low, high, results, regions = op.arity
+        operands, name = op.operands, op.name
+        if not low <= len(operands) <= high:
+            raise op.fail(f"{len(operands)} operands", f"give {_bounds(low, high)}")
+        if len(op.results) != results and results != ANY:
+            raise op.fail(f"{len(op.results)} results", f"it has {results}")
+        if len(op.regions) != regions:
+            raise op.fail(f"{len(op.regions)} regions", f"it has {regions}")
+        if op.parent is not block:
+            raise op.fail("the operation stands in a block that does not hold it", "append it to one block only")
+        known = self.known
+        for v in operands:
+            if id(v) not in known:
+                raise self._undefined(op, v)
+        if type(op) in _TERMINATORS:
+            self._terminator(op, block, last)
+        op.verify()
+        if name in self.forbidden:
+            raise op.fail(f"is not legal at stage {self.stage}", "expand it first (passes.expand)")
+        if self.promoted:
+            self._promoted(op)
+        self.atoms.check(op)
+
+    def _terminator(self, op: Op, block: Block, last: bool) -> None:
+        if not last:
+            raise op.fail("does not end its block", "nothing may follow it")
+        if (type(op) is Return) != (block.parent is None):
+            where = "ends the kernel body only" if type(op) is Return else "ends a region of control flow only"
+            raise op.fail(
+                f"stands in the wrong place: it {where}", "end the kernel with gpu.return, a region with scf.yield"
+            )
+
+    def _promoted(self, op: Op) -> None:
+        fix = f"promote it (passes.to_ssa), or set the kernel attribute {KEPT_MEMORY}"
+        if op.name == "fly.memref.alloca":
+            raise op.fail("register memory is left at stage ssa", fix)
+        if op.name in _MEMORY_CALLS:
+            for i, v in enumerate(op.operands):
+                if isinstance(v.type, MemRefType) and v.type.space == "register":
+                    raise op.fail(f"operand {i} is register memory at stage ssa", fix)
+
+    def _undefined(self, op: Op, v: Value) -> VerifyError:
+        """Says why a value may not be used here."""
+        i = op.operands.index(v)
+        maker = v.op
+        what = f"operand {i} ({v.type}" + (f", made by {maker.name} at {maker.loc})" if maker is not None else ")")
+        home = maker.parent if maker is not None else v.owner
+        outer = {id(b) for b in _enclosing(op.parent)}
+        if id(home) in outer:
+            return op.fail(f"{what} is used before it is defined", "define it first")
+        if any(home is b for b in _all_blocks(self.kernel)):
+            return op.fail(
+                f"{what} is defined in a region and used outside of it",
+                "yield it: give it a value before the if or the loop",
+            )
+        return op.fail(f"{what} does not belong to this kernel", "use values of the kernel that is built")
+
+
+def _bounds(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} or more" if high == ANY else f"{low} to {high}"
+
+
+def _enclosing(block: Block | None) -> list[Block]:
+    out = []
+    while block is not None:
+        out.append(block)
+        block = block.parent.parent if block.parent is not None else None
+    return out
+
+
+def _all_blocks(kernel: Kernel) -> list[Block]:
+    out, todo = [], [kernel.body]
+    while todo:
+        block = todo.pop()
+        out.append(block)
+        todo.extend(r for o in block.ops for r in o.regions)
+    return out
