@@ -2,8 +2,8 @@
 
 A composition is checked without walking its domain.  Write A, coalesced, as modes ``S_i:D_i`` whose last one takes
 every index (that is how ``crd2idx`` reads an index past the end).  A mode ``s:d`` of B steps A's mixed-radix digits.
-It keeps to one layout exactly when, at each digit, the step divides the extent, is a multiple of it, or is so small
-in number that it never wraps.  Several modes of B add up without a carry exactly when, at each digit but the last,
+It keeps to one layout when, at each digit, the step divides the extent or is a multiple of it, or when
+its few steps never carry from one digit to the next.  Several modes of B add up without a carry exactly when, at each digit but the last,
 the sum of their largest contributions stays below the extent.  Both together are the law R(c) == A(B(c)).
 """
 
@@ -110,17 +110,116 @@ def _coalesce(layout: Layout, pattern: IntTuple) -> Layout:
     return join_modes([*done, *parts[len(pattern) :]])
 
 
+class _Part:
+    """A sub-mode of A, coalesced, and how much of each digit the modes of B have used so far."""
+
+    __slots__ = ("ds", "ss", "used")
+
+    def __init__(self, shape: IntTuple, stride: IntTuple) -> None:
+        self.ss, self.ds = coalesced(shape, stride, keep_boundary=True)
+        self.used = [0] * len(self.ss)
+
+    def use(self, i: int, amount: int, what: str) -> None:
+        """Notes that a mode of B moves digit i by up to ``amount``; the sum must not carry out of it."""
+        self.used[i] += amount
+        if self.used[i] >= self.ss[i]:
+            raise LayoutError(
+                f"{what}: it and the modes before it carry out of mode {i} ({self.ss[i]}:{self.ds[i]}) of A: "
+                f"together they step to {self.used[i]}, the extent is {self.ss[i]}",
+                fix="choose modes of B that do not overlap inside a mode of A",
+            )
+
+    def compose(self, s: Leaf, d: Leaf, what: str) -> tuple[list[Leaf], list[Leaf]]:
+        """The modes of this part composed with ``s:d``; none if s is 1."""
+        out_s: list[Leaf] = []
+        out_d: list[Leaf] = []
+        rest, step = s, d
+        for i in range(len(self.ss) - 1):
+            extent = self.ss[i]
+            if type(rest) is int and rest == 1:
+                return out_s, out_d
+            if type(extent) is int and type(step) is int:
+                if step % extent and extent % step:
+                    out_s.append(rest)
+                    out_d.append(self._few_steps(i, step, rest, what))
+                    return out_s, out_d
+                count, step_next = _split(extent, step, rest, f"{what}: mode {i} ({extent}:{self.ds[i]}) of A")
+            else:
+                # Run-time integers: divisibility is the author's promise, as for every dynamic shape.
+                count, step_next = lf.ceil_div(extent, step), lf.ceil_div(step, extent)
+                count = count if type(count) is int and count == 1 else lf.min_(count, rest)
+            if not (type(count) is int and count == 1):
+                out_s.append(count)
+                out_d.append(lf.mul(step, self.ds[i]))
+                if type(count) is int and type(step) is int and type(extent) is int:
+                    self.use(i, (count - 1) * step, what)
+                rest = lf.div(rest, count)
+            step = step_next
+        if not (type(rest) is int and rest == 1):
+            out_s.append(rest)
+            out_d.append(lf.mul(step, self.ds[-1]))
+        return out_s, out_d
+
+    def _few_steps(self, i: int, step: int, rest: Leaf, what: str) -> Leaf:
+        """The stride of steps so few that no digit of ``step``, taken from mode i on, ever carries.
+
+        Raises:
+            LayoutError: They carry, so no stride says where they go.
+        """
+        left, strides = step, []
+        for k in range(i, len(self.ss)):
+            extent, last = self.ss[k], k == len(self.ss) - 1
+            if left and not last and type(extent) is not int:
+                break
+            digit, left = (left, 0) if last else (left % extent, left // extent) if left else (0, 0)
+            if digit and not last and (type(rest) is not int or (rest - 1) * digit >= extent):
+                break
+            if digit:
+                strides.append(lf.mul(digit, self.ds[k]))
+                if not last:
+                    self.use(k, (rest - 1) * digit, what)
+        else:
+            if len(strides) == 1 or not any(isinstance(d, Basis) for d in strides):
+                total: Leaf = 0
+                for d in strides:
+                    total = d if len(strides) == 1 else lf.add(total, d)
+                return total
+        raise LayoutError(
+            f"{what}: stride {step} neither divides nor is a multiple of the extent {self.ss[i]} "
+            f"of mode {i} ({self.ss[i]}:{self.ds[i]}) of A"
+            + (f", and {rest} steps carry out of a mode" if type(rest) is int else ""),
+            fix=f"use a stride that divides {self.ss[i]} or is a multiple of it",
+        )
+
+
+def _split(extent: int, step: int, rest: Leaf, what: str) -> tuple[Leaf, Leaf]:
+    """How many of ``rest`` steps stay in a mode of A, and the step that goes on to the next mode."""
+    if step % extent == 0:
+        return 1, step // extent
+    n = extent // step
+    if type(rest) is not int:
+        return lf.min_(n, rest), 1
+    if rest <= n:
+        return rest, 1
+    if rest % n == 0:
+        return n, 1
+    raise LayoutError(
+        f"{what} holds {n} of the {rest} steps, and {rest} is not divisible by {n}",
+        fix=f"use an extent that is at most {n} or a multiple of {n}",
+    )
+
+
 class _Outer:
-    """The left operand of one composition: its sub-modes by path, coalesced, with the digits that B has used up."""
+    """The left operand of one composition, with its sub-modes by path."""
 
     __slots__ = ("layout", "parts")
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.parts: dict[tuple[int, ...], tuple[list[Leaf], list[Leaf], list[int]]] = {}
+        self.parts: dict[tuple[int, ...], _Part] = {}
 
-    def part(self, path: tuple[int, ...]) -> tuple[list[Leaf], list[Leaf], list[int]]:
-        """Coalesced shapes, strides and used digits of A's sub-mode at ``path``."""
+    def part(self, path: tuple[int, ...]) -> _Part:
+        """A's sub-mode at ``path``."""
         found = self.parts.get(path)
         if found is None:
             for other in self.parts:
@@ -130,11 +229,10 @@ class _Outer:
                         fix="use basis strides of one depth",
                     )
             try:
-                shape, stride = at(self.layout.shape, path), at(self.layout.stride, path)
+                found = _Part(at(self.layout.shape, path), at(self.layout.stride, path))
             except LayoutError as e:
                 raise LayoutError(f"B steps mode {list(path)} of A: {e.what}", fix="use a path that A has") from None
-            ss, ds = coalesced(shape, stride, keep_boundary=True)
-            found = self.parts[path] = (ss, ds, [0] * len(ss))
+            self.parts[path] = found
         return found
 
     def compose(self, s: Leaf, d: Leaf, mode: str) -> tuple[IntTuple, IntTuple]:
@@ -142,73 +240,15 @@ class _Outer:
         if type(d) is int and d == 0:
             return s, 0
         path: tuple[int, ...] = ()
+        what = f"{mode} of B is {s}:{d}"
         if isinstance(d, Basis):
             d, path = d.value, d.path
-        ss, ds, used = self.part(path)
         if type(d) is int and d < 0 and not (type(s) is int and s == 1):
-            raise LayoutError(
-                f"{mode} of B is {s}:{d}: a negative stride leaves A's domain", fix="use strides of at least 0"
-            )
-        out_s: list[Leaf] = []
-        out_d: list[Leaf] = []
-        rest, step = s, d
-        for i in range(len(ss) - 1):
-            if type(rest) is int and rest == 1:
-                break
-            count, step_next = _split(ss[i], step, rest, f"{mode} of B is {s}:{d}", i, ss, ds)
-            if not (type(count) is int and count == 1):
-                out_s.append(count)
-                out_d.append(lf.mul(step, ds[i]))
-                if type(count) is int and type(step) is int and type(ss[i]) is int:
-                    used[i] += (count - 1) * step
-                    if used[i] >= ss[i]:
-                        raise LayoutError(
-                            f"{mode} of B and the modes before it carry out of mode {i} ({ss[i]}:{ds[i]}) of A: "
-                            f"together they step to {used[i]}, its extent is {ss[i]}",
-                            fix="choose modes of B that do not overlap inside a mode of A",
-                        )
-                rest = lf.div(rest, count)
-            step = step_next
-        if not (type(rest) is int and rest == 1):
-            out_s.append(rest)
-            out_d.append(lf.mul(step, ds[-1]))
+            raise LayoutError(f"{what}: a negative stride leaves A's domain", fix="use strides of at least 0")
+        out_s, out_d = self.part(path).compose(s, d, what)
         if not out_s:
             return 1, 0
-        if len(out_s) == 1:
-            return out_s[0], out_d[0]
-        return tuple(out_s), tuple(out_d)
-
-
-def _split(
-    extent: Leaf, step: Leaf, rest: Leaf, what: str, i: int, ss: list[Leaf], ds: list[Leaf]
-) -> tuple[Leaf, Leaf]:
-    """How many of ``rest`` steps stay in a mode of A, and the step that goes on to the next mode."""
-    if type(extent) is not int or type(step) is not int:
-        # Run-time integers: divisibility is the author's promise, as for every dynamic shape.
-        count = lf.ceil_div(extent, step)
-        return (1 if type(count) is int and count == 1 else lf.min_(count, rest)), lf.ceil_div(step, extent)
-    if step % extent == 0:
-        return 1, step // extent
-    if extent % step == 0:
-        n = extent // step
-        if type(rest) is not int:
-            return lf.min_(n, rest), 1
-        if rest <= n:
-            return rest, 1
-        if rest % n == 0:
-            return n, 1
-        raise LayoutError(
-            f"{what}: mode {i} ({extent}:{ds[i]}) of A holds {n} of its {rest} steps, "
-            f"and {rest} is not divisible by {n}",
-            fix=f"use an extent that is at most {n} or a multiple of {n}",
-        )
-    if type(rest) is int and (rest - 1) * step < extent:
-        return rest, 1
-    raise LayoutError(
-        f"{what}: stride {step} neither divides nor is a multiple of the extent {extent} "
-        f"of mode {i} ({extent}:{ds[i]}) of A" + (f", and {rest} steps reach past it" if type(rest) is int else ""),
-        fix=f"use a stride that divides {extent} or is a multiple of it",
-    )
+        return (out_s[0], out_d[0]) if len(out_s) == 1 else (tuple(out_s), tuple(out_d))
 
 
 def _compose_tree(outer: _Outer, shape: IntTuple, stride: IntTuple, path: str) -> tuple[IntTuple, IntTuple]:
