@@ -6,10 +6,10 @@ Source: ELF-64 object file format (System V gABI, chapters 4 and 5); LLVM AMDGPU
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from ..errors import LinkError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -144,6 +144,8 @@ def _undefined(names: list[str]) -> LinkError:
             f"LLVM has no intrinsic {intrinsics[0]!r} and took the name for an external function: "
             "check its spelling and type suffix"
         )
+    elif any(n.startswith("__init_array") for n in names):
+        fix = "drop llvm.global_ctors from the module: global constructors are not supported"
     else:
         fix = "define it in the module; a code object is linked against no library"
     return LinkError(f"undefined symbol{'s' if len(names) > 1 else ''}: {shown}", fix=fix)
