@@ -4,6 +4,7 @@ A template is the text after the operation's name, with slots:
 
 * ``$0`` ... ``$9``: an operand.
 * ``$type(0,1,r)``: the type that these operands (and ``r``, the result) have in common.
+* ``$over(0)``: the type of a condition and a comma; nothing for a plain ``i1``.
 * ``$attrs``: `` {name = value, ...}`` with every attribute no other slot shows; nothing without one.
 * ``$flags(NAME)``: `` NAME<a, b>``; nothing when the attribute is absent or empty.
 * ``$word(NAME)``, ``$int(NAME)``, ``$ints(NAME)``, ``$str(NAME)``: the attribute as a bare word, an integer, integers
@@ -47,7 +48,7 @@ TEMPLATES: dict[type[Op], str] = {
     a.Fma: " $0, $1, $2$flags(fastmath)$attrs : $type(0,1,2,r)",
     a.CmpI: " $word(predicate), $0, $1$attrs : $type(0,1)",
     a.CmpF: " $word(predicate), $0, $1$flags(fastmath)$attrs : $type(0,1)",
-    a.Select: " $0, $1, $2$attrs : $type(0), $type(1,2,r)",
+    a.Select: " $0, $1, $2$attrs : $over(0)$type(1,2,r)",
     a.Cast: " $0$attrs : $type(0) to $type(r)",
     a.Bitcast: " $0$attrs : $type(0) to $type(r)",
     a.Broadcast: " $0$attrs : $type(0) to $type(r)",
@@ -143,8 +144,8 @@ def _words(m: re.Match[str]) -> str:
         return "%" + "abcdefghij"[int(m[1])]
     name = (m[3] or "").split(",")[0]
     return {
-        "type": "TYPE", "attrs": " [{...}]", "flags": f" [{name}<...>]", "word": name.upper(), "int": "N",
-        "ints": "N, ...", "str": '"..."', "at": "N", "scope": ' [syncscope("...")]', "list": " [%x, ... : TYPE, ...]",
+        "type": "TYPE", "over": "[TYPE, ]", "attrs": " [{...}]", "flags": f" [{name}<...>]", "word": name.upper(),
+        "int": "N", "ints": "N, ...", "str": '"..."', "at": "N", "scope": ' [syncscope("...")]', "list": " [%x, ... : TYPE, ...]",
         "more": " [, %x, ... : TYPE, ...]", "call": "(%a, ...) [{...}] : (TYPE, ...) -> TYPE",
     }[m[2]]  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .forms import Form, form_of
+from .types import I1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,17 @@ def _slot_type(p: Parser, r: _Reading, args: tuple[str, ...], fix: str) -> None:
             raise p.fail(
                 f"operand {i} has type {r.operands[int(i)].type}, the text says {type_}", "write the type it has", token
             )
+
+
+def _slot_over(p: Parser, r: _Reading, args: tuple[str, ...], fix: str) -> None:
+    """A type that a comma follows is the condition's; without it the condition is an ``i1``."""
+    if p.peek().text == ",":
+        _slot_type(p, r, args, fix)
+        p.advance()
+    elif r.operands[int(args[0])].type != I1:
+        raise p.fail(
+            f"the condition has type {r.operands[int(args[0])].type}", "write its type before the values'", r.token
+        )
 
 
 def _slot_attrs(p: Parser, r: _Reading, args: tuple[str, ...], fix: str) -> None:
@@ -178,7 +190,7 @@ def _slot_call(p: Parser, r: _Reading, args: tuple[str, ...], fix: str) -> None:
 
 
 _SLOTS: dict[str, Callable[[Parser, _Reading, tuple[str, ...], str], None]] = {
-    "operand": _slot_operand, "type": _slot_type, "attrs": _slot_attrs, "flags": _slot_flags, "word": _slot_word,
-    "str": _slot_str, "int": _slot_int, "ints": _slot_ints, "at": _slot_at, "scope": _slot_scope, "list": _slot_list,
-    "more": _slot_more, "call": _slot_call,
+    "operand": _slot_operand, "type": _slot_type, "over": _slot_over, "attrs": _slot_attrs, "flags": _slot_flags,
+    "word": _slot_word, "str": _slot_str, "int": _slot_int, "ints": _slot_ints, "at": _slot_at, "scope": _slot_scope,
+    "list": _slot_list, "more": _slot_more, "call": _slot_call,
 }  # fmt: skip

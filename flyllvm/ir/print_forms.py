@@ -29,6 +29,11 @@ def _slot_type(p: Printer, op: Op, args: tuple[str, ...], rest: dict[str, Any]) 
     return types.pop().text if len(types) == 1 else None
 
 
+def _slot_over(p: Printer, op: Op, args: tuple[str, ...], rest: dict[str, Any]) -> str | None:
+    type_ = op.operands[int(args[0])].type
+    return "" if type_ == I1 else f"{type_}, "
+
+
 def _slot_attrs(p: Printer, op: Op, args: tuple[str, ...], rest: dict[str, Any]) -> str | None:
     return p.attrs(rest)
 
@@ -107,9 +112,9 @@ def result_types(types: Sequence[Type]) -> str:
 
 
 SLOTS: dict[str, Callable[[Printer, Op, tuple[str, ...], dict[str, Any]], str | None]] = {
-    "operand": _slot_operand, "type": _slot_type, "attrs": _slot_attrs, "flags": _slot_flags, "word": _slot_word,
-    "str": _slot_str, "int": _slot_int, "ints": _slot_ints, "at": _slot_at, "scope": _slot_scope, "list": _slot_list,
-    "more": _slot_more, "call": _slot_call,
+    "operand": _slot_operand, "type": _slot_type, "over": _slot_over, "attrs": _slot_attrs, "flags": _slot_flags,
+    "word": _slot_word, "str": _slot_str, "int": _slot_int, "ints": _slot_ints, "at": _slot_at, "scope": _slot_scope,
+    "list": _slot_list, "more": _slot_more, "call": _slot_call,
 }  # fmt: skip
 
 

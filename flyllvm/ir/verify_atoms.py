@@ -1,4 +1,4 @@
-"""What the verifier checks of atoms and sizes: targets, threads, state, LDS, and divergence around matrix operations."""
+"""What the verifier checks of atoms and sizes: targets, threads, state, LDS, divergence around wave-wide products."""
 
 from __future__ import annotations
 
