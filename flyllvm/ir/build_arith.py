@@ -160,9 +160,8 @@ class ArithBuilder:
             if known is None:
                 return self.emit("vector.extract", [v, position], [elem]).results[0]
             position = known
-        return self._element(v, position) or self.emit(
-            "vector.extract", [v], [elem], {"position": position}
-        ).results[0]  # fmt: skip
+        found = self._element(v, position)
+        return found if found is not None else self._plain_extract(v, position)
 
     def _element(self, v: Value, position: int) -> Value | None:
         op = v.op
@@ -195,7 +194,7 @@ class ArithBuilder:
             if isinstance(v.type, t.ScalarType):
                 return v
             op = v.op
-        return None if op is None and isinstance(v.type, t.ScalarType) else self._plain_extract(v, position)
+        return self._plain_extract(v, position)
 
     def _plain_extract(self, v: Value, position: int) -> Value:
         return self.emit("vector.extract", [v], [t.scalar_of(v.type)], {"position": position}).results[0]
@@ -345,8 +344,11 @@ class ArithBuilder:
             rng = (min(ends), max(ends))
         return self._index("arith.muli", a, b, a.divisibility * b.divisibility, rng)
 
-    def index_div(self, a: Index, b: Index) -> Index:
-        """``a // b`` for non-negative ``a`` and positive ``b``."""
+    def index_div(self, a: Index, b: Index, exact: bool = False) -> Index:
+        """``a // b`` for non-negative ``a`` and positive ``b``.
+
+        With ``exact`` nothing is assumed about overflow: a product is only cancelled when its range is known.
+        """
         a, b = _known(a), _known(b)
         if isinstance(b, int):
             if b == 0:
@@ -359,14 +361,14 @@ class ArithBuilder:
             if ra is not None and ra[0] >= 0 and ra[1] < b:
                 return 0
             factor = _factor(a)
-            if factor is not None and factor[1] % b == 0:
+            if factor is not None and factor[1] % b == 0 and (ra is not None or not exact):
                 return self.index_mul(factor[0], factor[1] // b)
             parts = _sum_parts(a)
-            if parts is not None:
+            if parts is not None and (ra is not None or not exact):
                 for x, y in (parts, parts[::-1]):
                     # (x + y) / b == x / b + y / b when b divides x and y is not negative.
                     if _div_of(x) % b == 0 and (_interval(y) or (-1,))[0] >= 0:
-                        return self.index_add(self.index_div(x, b), self.index_div(y, b))
+                        return self.index_add(self.index_div(x, b, exact), self.index_div(y, b, exact))
             shifted = _shift_right(a)
             if shifted is not None and b > 0 and b & (b - 1) == 0:
                 return self.index_shr(shifted[0], shifted[1] + b.bit_length() - 1)

@@ -12,7 +12,7 @@ from .construct import compact_col_major
 from .coords import size
 from .core import Layout, Tile, join_modes, layout_modes, raw_layout
 from .divide import zipped_divide
-from .int_tuple import product
+from .int_tuple import flatten, product
 from .inverse import right_inverse
 from .memo import operation
 from .product import logical_product
@@ -86,6 +86,15 @@ def tiled_copy_partition(tensor: Any, tv: Layout, tile: Any, ref: Layout, side: 
     return join_modes((thr, val, *layout_modes(rest)))
 
 
+def _one_copy(tv: Layout) -> Layout:
+    """The thread-value layout without the threads that only repeat others (stride 0): values are the same in each."""
+    thr, val = layout_modes(tv)
+    ss, ds = flatten(thr.shape), flatten(thr.stride)
+    kept = [(s, d) for s, d in zip(ss, ds, strict=True) if not (type(d) is int and d == 0)]
+    thr = raw_layout(tuple([s for s, _ in kept]), tuple([d for _, d in kept])) if kept else raw_layout(1, 0)
+    return join_modes((thr, val))
+
+
 @operation
 def tiled_copy_retile(fragment: Layout, tv: Layout, tile: Any, atom_values: int) -> Layout:
     """A fragment partitioned for an MMA, seen as ``((atom value, rest value), rest M, rest N)`` of a tiled copy.
@@ -102,9 +111,10 @@ def tiled_copy_retile(fragment: Layout, tv: Layout, tile: Any, atom_values: int)
         LayoutError: The fragment does not hold whole tiles of the copy, or the atom does not divide its values.
     """
     tile = as_tile(tile)
+    tv = _one_copy(tv)
     if check_thread_value(tv, tile) != 1:
         raise LayoutError(
-            f"the thread-value layout {tv} repeats elements of {tile}", fix="retile with a bijective layout"
+            f"the thread-value layout {tv} repeats elements of {tile}", fix="retile with values that are all different"
         )
     threads, values = (size(m) for m in layout_modes(tv))
     first = layout_modes(fragment)[0]

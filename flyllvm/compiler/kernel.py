@@ -1,0 +1,149 @@
+"""``@kernel``: a Python function that traces to fly IR."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FlyError, TraceError
+from ..ir.builder import Builder
+from ..ir.core import Kernel
+from ..ir.location import Frame, Location
+from ..ir.ops_control import Return
+from ..target import Target
+from .specs import PointerSpec, ScalarSpec, Spec, TensorSpec, parse_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class KernelFunction:
+    """A function decorated with ``@kernel``.
+
+    Attributes:
+        fn: The author's function.
+        name: Symbol name of the kernel.
+        options: ``known_block_size``, ``waves_per_eu`` and other hints.
+    """
+
+    def __init__(self, fn: Callable[..., Any], name: str | None, options: dict[str, Any]) -> None:
+        self.fn = fn
+        self.name = name or fn.__name__
+        self.options = options
+        self.__name__ = fn.__name__
+        self.__doc__ = fn.__doc__
+
+    def parameters(self) -> list[str]:
+        """Names of the positional parameters."""
+        code = self.fn.__code__
+        return list(code.co_varnames[: code.co_argcount])
+
+    def trace(
+        self, specs: Sequence[Any], target: Target | str, constants: Mapping[str, Any] | None = None, **options: Any
+    ) -> Kernel:
+        """Runs the function once and returns the fly IR it wrote.
+
+        Args:
+            specs: One specification (or its text) per parameter that is no constant, in order.
+            target: The target.
+            constants: Compile-time values by parameter name.
+            options: Hints that override the decorator's.
+
+        Raises:
+            FlyError: With the author's line.
+        """
+        target = Target.parse(target)
+        kernel = Kernel(self.name, self._location())
+        given = {k: v for k, v in {**self.options, **options}.items() if v is not None}
+        kernel.attrs.update(given)
+        if "known_block_size" in given:
+            kernel.attrs["known_block_size"] = _block(given["known_block_size"], target)
+        b = Builder(kernel, target, self.fn.__code__)
+        args = self._arguments(kernel, specs, dict(constants or {}))
+        with b:
+            try:
+                self.fn(**args)
+            except FlyError as e:
+                raise e.at(b.location()) from None
+        kernel.body.append(Return((), (), None, (), kernel.loc))
+        return kernel
+
+    def _location(self) -> Location:
+        code = self.fn.__code__
+        return Location((Frame(code.co_filename, code.co_firstlineno, code.co_name, code.co_firstlineno),))
+
+    def _arguments(self, kernel: Kernel, specs: Sequence[Any], constants: dict[str, Any]) -> dict[str, Any]:
+        names = self.parameters()
+        for name in constants:
+            if name not in names:
+                raise TraceError(
+                    f"{self.name} has no parameter {name!r}", kernel.loc, f"parameters: {', '.join(names)}"
+                )
+        wanted = [n for n in names if n not in constants]
+        if len(wanted) != len(specs):
+            raise TraceError(
+                f"{self.name} takes {', '.join(wanted) or 'no arguments'}; {len(specs)} specifications were given",
+                kernel.loc,
+                "give one specification per parameter, or a constant by name",
+            )
+        args: dict[str, Any] = dict(constants)
+        # Callers may pass one array twice (in-place kernels), so only the author can promise no aliasing.
+        pointer = {"noalias": True} if kernel.attrs.get("noalias") else {}
+        for name, spec in zip(wanted, specs, strict=True):
+            spec = as_spec(spec)
+            args[name] = spec.declare(kernel, name, pointer)
+        return args
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TraceError(
+            f"the kernel {self.name} is called as a function",
+            self._location(),
+            "compile it with flyc.compile(kernel, *specs, arch=...)",
+        )
+
+
+def as_spec(x: Any) -> Spec:
+    """A specification from itself, its text, or a number type."""
+    if isinstance(x, (TensorSpec, PointerSpec, ScalarSpec)):
+        return x
+    if isinstance(x, str):
+        return parse_spec(x)
+    if isinstance(x, type):
+        return ScalarSpec(x)
+    raise TraceError(f"{x!r} is no argument specification", fix="use fx.TensorSpec(...), 'f16[?,?]', or a number type")
+
+
+def _block(size: Any, target: Target) -> tuple[int, int, int]:
+    parts = (size,) if isinstance(size, int) else tuple(size)
+    full = (*parts, 1, 1, 1)[:3]
+    if len(parts) > 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in full):
+        raise TraceError(f"known_block_size={size!r}", fix="use one to three positive ints")
+    total = full[0] * full[1] * full[2]
+    limit = target.chip.max_workgroup_size
+    if total > limit:
+        raise TraceError(
+            f"known_block_size={size!r}: {total} work items in a workgroup",
+            fix=f"{target.processor} runs at most {limit}",
+        )
+    return full  # type: ignore[return-value]
+
+
+def kernel(
+    fn: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    known_block_size: Any = None,
+    **hints: Any,
+) -> Any:
+    """Marks a function as a GPU kernel.
+
+    Args:
+        fn: The function; parameters are tensors, pointers, numbers or compile-time values.
+        name: Symbol name; by default the function's.
+        known_block_size: Work items per workgroup (x, y, z); the kernel may only be launched with it.
+        hints: ``waves_per_eu``, ``noalias=True`` (no two pointer arguments overlap), and other kernel options.
+    """
+
+    def wrap(f: Callable[..., Any]) -> KernelFunction:
+        return KernelFunction(f, name, {"known_block_size": known_block_size, **hints})
+
+    return wrap if fn is None else wrap(fn)

@@ -1,0 +1,231 @@
+"""The operators of numbers, installed on ``Numeric``."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TraceError
+from ..ir.builder import Builder
+from ..ir.core import Value
+from .numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, _static, as_numeric, promote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_INDEX_TYPES = (Int32, Int64)
+
+
+def _pair(a: Numeric, other: Any) -> tuple[Numeric, Numeric] | None:
+    if not isinstance(other, (int, float, Numeric, Value)):
+        return None
+    return a, as_numeric(other, type(a) if type(a) is not Boolean else None)
+
+
+def _float_op(name: str, a: Value, b: Value) -> Value:
+    from .fastmath import current_flags
+
+    flags = current_flags()
+    return Builder.current().binary(name, a, b, **({"fastmath": flags} if flags else {}))
+
+
+def _arith(
+    symbol: str, python: Callable[[Any, Any], Any], int_name: str, float_name: str, index_name: str | None
+) -> Callable[[Numeric, Numeric], Any]:
+    def run(x: Numeric, y: Numeric) -> Any:
+        cls = promote(type(x), type(y))
+        if x.is_static and y.is_static:
+            return cls.wrap(_static(python(cls(x)._v, cls(y)._v), cls))
+        if cls.signed is None:
+            return cls.wrap(_float_op(float_name, cls(x).ir_value(), cls(y).ir_value()))
+        b = Builder.current()
+        if index_name is not None and cls in _INDEX_TYPES:
+            return cls.wrap(getattr(b, index_name)(_operand(cls(x)), _operand(cls(y))))
+        return cls.wrap(b.binary(int_name, cls(x).ir_value(), cls(y).ir_value()))
+
+    return run
+
+
+def _operand(x: Numeric) -> Any:
+    # A typed constant must not lose its width inside index arithmetic, which widens to the widest value.
+    return x._v if isinstance(x, Int32) or isinstance(x._v, int) else x.ir_value()
+
+
+def _nonneg(x: Numeric) -> bool:
+    v = x._v
+    rng = v.range if isinstance(v, Value) else (v, v)
+    return x.signed is False or (rng is not None and rng[0] >= 0)
+
+
+def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
+    cls = promote(type(x), type(y))
+    x, y = cls(x), cls(y)
+    if cls.signed is None:
+        return _float_division(x, y, cls, remainder)
+    if y.is_static and y._v == 0:
+        raise TraceError("division by zero", Builder.current().location(), "divide by a number that is not zero")
+    if x.is_static and y.is_static:
+        return cls.wrap(_static(operator.mod(x._v, y._v) if remainder else operator.floordiv(x._v, y._v), cls))
+    b = Builder.current()
+    if cls in _INDEX_TYPES and _nonneg(x) and _nonneg(y):
+        if remainder:
+            return cls.wrap(b.index_rem(_operand(x), _operand(y)))
+        return cls.wrap(b.index_div(_operand(x), _operand(y), exact=True))
+    a, d = x.ir_value(), y.ir_value()
+    if cls.signed is False:
+        return cls.wrap(b.binary("arith.remui" if remainder else "arith.divui", a, d))
+    return cls.wrap(_floor_division(b, a, d, remainder))
+
+
+def _floor_division(b: Builder, a: Value, d: Value, remainder: bool) -> Value:
+    """Python's rounding to minus infinity, from the hardware's rounding to zero."""
+    zero = b.constant(0, a.type)
+    rem = b.binary("arith.remsi", a, d)
+    off = b.andi(b.cmpi("ne", rem, zero), b.cmpi("slt", b.xori(rem, d), zero))
+    if remainder:
+        return b.select(off, b.addi(rem, d), rem)
+    quotient = b.binary("arith.divsi", a, d)
+    return b.select(off, b.addi(quotient, b.constant(-1, a.type)), quotient)
+
+
+def _float_division(x: Numeric, y: Numeric, cls: type[Numeric], remainder: bool) -> Any:
+    from .math import floor
+
+    if remainder:
+        return x - floor(x / y) * y
+    return floor(x / y)
+
+
+def _true_division(x: Numeric, y: Numeric) -> Any:
+    cls = promote(type(x), type(y))
+    if cls.signed is not None:
+        cls = Float32 if cls.width <= 32 else Float64
+    if x.is_static and y.is_static and cls(y)._v != 0:
+        return cls.wrap(cls(x)._v / cls(y)._v)
+    return cls.wrap(_float_op("arith.divf", cls(x).ir_value(), cls(y).ir_value()))
+
+
+def _bitwise(python: Callable[[Any, Any], Any], name: str, index_name: str | None) -> Callable[[Numeric, Numeric], Any]:
+    def run(x: Numeric, y: Numeric) -> Any:
+        cls = Boolean if type(x) is type(y) is Boolean else promote(type(x), type(y))
+        if cls.signed is None:
+            raise TraceError(
+                f"bitwise operator on {type(x)} and {type(y)}",
+                Builder.current().location(),
+                "use integers, or .bitcast",
+            )
+        if x.is_static and y.is_static:
+            return cls.wrap(_static(python(cls(x)._v, cls(y)._v), cls))
+        b = Builder.current()
+        if index_name is not None and cls in _INDEX_TYPES:
+            return cls.wrap(getattr(b, index_name)(_operand(cls(x)), _operand(cls(y))))
+        return cls.wrap(b.binary(name, cls(x).ir_value(), cls(y).ir_value()))
+
+    return run
+
+
+def _shift(left: bool) -> Callable[[Numeric, Numeric], Any]:
+    def run(x: Numeric, y: Numeric) -> Any:
+        cls = Int32 if type(x) is Boolean else type(x)
+        if cls.signed is None or type(y).signed is None:
+            raise TraceError(f"shift of {type(x)} by {type(y)}", Builder.current().location(), "use integers")
+        x = cls(x)
+        if x.is_static and y.is_static:
+            return cls.wrap(_static((operator.lshift if left else operator.rshift)(x._v, y._v), cls))
+        b = Builder.current()
+        if cls is Int32 and y.is_static and _nonneg(x):
+            # A left shift multiplies; a right shift of a non-negative value divides.
+            return cls.wrap((b.index_shl if left else b.index_shr)(x._v, y._v))
+        name = "arith.shli" if left else "arith.shrsi" if cls.signed else "arith.shrui"
+        return cls.wrap(b.binary(name, x.ir_value(), cls(y).ir_value()))
+
+    return run
+
+
+_INT_PRED = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
+_FLOAT_PRED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+
+
+def _range_answer(kind: str, x: Numeric, y: Numeric) -> bool | None:
+    """The result of an integer comparison where the known ranges decide it."""
+    rx, ry = (v._v.range if isinstance(v._v, Value) else (v._v, v._v) for v in (x, y))
+    if rx is None or ry is None or (type(x).signed is False and x.width > 1):
+        return None
+    below, above = rx[1] < ry[0], rx[0] > ry[1]
+    if kind in ("lt", "ge") and (below or rx[0] >= ry[1]):
+        return below if kind == "lt" else not below
+    if kind in ("gt", "le") and (above or rx[1] <= ry[0]):
+        return above if kind == "gt" else not above
+    if kind in ("eq", "ne") and (below or above):
+        return kind == "ne"
+    return None
+
+
+def _compare(kind: str) -> Callable[[Numeric, Numeric], Any]:
+    def run(x: Numeric, y: Numeric) -> Any:
+        cls = Boolean if type(x) is type(y) is Boolean else promote(type(x), type(y))
+        x, y = cls(x), cls(y)
+        if x.is_static and y.is_static:
+            return Boolean(getattr(operator, kind)(x._v, y._v))
+        b = Builder.current()
+        if cls.signed is None:
+            return Boolean.wrap(b.cmpf(_FLOAT_PRED[kind], x.ir_value(), y.ir_value()))
+        known = _range_answer(kind, x, y)
+        if known is not None:
+            return Boolean(known)
+        sign = "" if kind in ("eq", "ne") else "s" if cls.signed else "u"
+        return Boolean.wrap(b.cmpi(sign + kind, x.ir_value(), y.ir_value()))
+
+    return run
+
+
+def _install(name: str, run: Callable[[Numeric, Numeric], Any], reflected: bool = True) -> None:
+    def method(self: Numeric, other: Any) -> Any:
+        pair = _pair(self, other)
+        return NotImplemented if pair is None else run(*pair)
+
+    def swapped(self: Numeric, other: Any) -> Any:
+        pair = _pair(self, other)
+        return NotImplemented if pair is None else run(pair[1], pair[0])
+
+    setattr(Numeric, f"__{name}__", method)
+    if reflected:
+        setattr(Numeric, f"__r{name}__", swapped)
+
+
+_install("add", _arith("+", operator.add, "arith.addi", "arith.addf", "index_add"))
+_install("sub", _arith("-", operator.sub, "arith.subi", "arith.subf", "index_sub"))
+_install("mul", _arith("*", operator.mul, "arith.muli", "arith.mulf", "index_mul"))
+_install("floordiv", lambda x, y: _division(x, y, False))
+_install("mod", lambda x, y: _division(x, y, True))
+_install("truediv", _true_division)
+_install("and", _bitwise(operator.and_, "arith.andi", "index_and"))
+_install("or", _bitwise(operator.or_, "arith.ori", None))
+_install("xor", _bitwise(operator.xor, "arith.xori", "index_xor"))
+_install("lshift", _shift(True))
+_install("rshift", _shift(False))
+for _kind in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _install(_kind, _compare(_kind), reflected=False)
+
+
+def _neg(self: Numeric) -> Any:
+    if self.signed is None and not self.is_static:
+        return type(self).wrap(Builder.current().unary("arith.negf", self.ir_value()))
+    return (
+        (Int32 if type(self) is Boolean else type(self))(0) - self if self.signed is not None else type(self)(-self._v)
+    )
+
+
+def _invert(self: Numeric) -> Any:
+    if self.signed is None:
+        raise TraceError(f"~ on {type(self)}", Builder.current().location(), "use an integer or Boolean")
+    if self.is_static:
+        return type(self)(1 - self._v) if type(self) is Boolean else type(self)(~self._v)
+    b = Builder.current()
+    ones = b.constant(1 if type(self) is Boolean else -1, self.ir)
+    return type(self).wrap(b.xori(self.ir_value(), ones))
+
+
+Numeric.__neg__ = _neg  # type: ignore[attr-defined]
+Numeric.__pos__ = lambda self: self  # type: ignore[attr-defined]
+Numeric.__invert__ = _invert  # type: ignore[attr-defined]
