@@ -145,7 +145,8 @@ def _words(m: re.Match[str]) -> str:
     name = (m[3] or "").split(",")[0]
     return {
         "type": "TYPE", "over": "[TYPE, ]", "attrs": " [{...}]", "flags": f" [{name}<...>]", "word": name.upper(),
-        "int": "N", "ints": "N, ...", "str": '"..."', "at": "N", "scope": ' [syncscope("...")]', "list": " [%x, ... : TYPE, ...]",
+        "int": "N", "ints": "N, ...", "str": '"..."', "at": "N", "scope": ' [syncscope("...")]',
+        "list": " [%x, ... : TYPE, ...]",
         "more": " [, %x, ... : TYPE, ...]", "call": "(%a, ...) [{...}] : (TYPE, ...) -> TYPE",
     }[m[2]]  # fmt: skip
 
