@@ -1,0 +1,161 @@
+"""LLVM selects the instruction that a row names, on every target of the row.
+
+One child process compiles one module a target: a function for each row, emitted by the row's own atom.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from flyllvm.atoms import all_rows
+from flyllvm.atoms.base import Atom
+from flyllvm.atoms.copy_op import CopyAtomOp
+from flyllvm.atoms.mma_op import MmaAtomOp
+from flyllvm.atoms.rocdl import cache_policy
+from flyllvm.atoms.rocdl.cdna3_buffer_copy import BufferCopy
+from flyllvm.atoms.rocdl.cdna3_buffer_copy_lds import BufferCopyLds
+from flyllvm.atoms.rows import RowMma
+from flyllvm.ir import lltype as ll, types as t
+from flyllvm.target import CHIPS, Target
+from tests.atoms.emitter import Recorder, operand, value
+
+pytestmark = pytest.mark.llvm
+
+_CHILD = """
+import json, sys
+import llvmlite.binding as llvm
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+out = {}
+for cpu, text in json.load(sys.stdin).items():
+    machine = llvm.Target.from_triple("amdgcn-amd-amdhsa").create_target_machine(cpu=cpu, opt=1)
+    module = llvm.parse_assembly(text)
+    module.triple = "amdgcn-amd-amdhsa"
+    module.verify()
+    out[cpu] = machine.emit_assembly(module)
+json.dump(out, sys.stdout)
+"""
+# Elements as wide as the copy, at most a dword.
+_ELEMENTS = {8: t.I8, 16: t.F16}
+
+
+def parameters(pointers: dict[str, int]) -> str:
+    return ", ".join(f"ptr addrspace({space}) %{name}" if space else "ptr %" + name for name, space in pointers.items())
+
+
+def mma_body(em: Recorder, op: MmaAtomOp) -> str:
+    """Loads the operands from global memory, one call, stores the result."""
+    ta, tb, tc, td = op.types
+    counts = [type_.count for type_ in op.register_types()]
+    a, b, c, d = (
+        operand(elem, "global", name, count)
+        for elem, name, count in zip((ta, tb, tc, td), "abcd", (*counts, counts[2]))
+    )
+    op.emit_atom_call(em, None, d, a, b, c)
+    return parameters(dict.fromkeys("abcd", 1))
+
+
+def copy_body(em: Recorder, op: CopyAtomOp, direction: str) -> str:
+    """A copy between a buffer and registers (kept in LDS), or to LDS directly."""
+    elem = _ELEMENTS.get(op.bit_size, t.I32)
+    count = op.bit_size // elem.bits
+    there = operand(elem, "buffer_desc", "rsrc", count, offset="voff")
+    state = em.struct_of(value(ll.I32, "so"), *([em.const(ll.I32, 64)] if isinstance(op, BufferCopyLds) else []))
+    here = operand(elem, "shared", "lds", count)
+    type_ = ll.vec_or_scalar(count, elem.storage)
+    if isinstance(op, BufferCopyLds):
+        op.emit_atom_call(em, state, there, operand(elem, "shared", "lds", count, offset="voff"), None)
+    elif direction == "load":
+        loaded = op.emit_atom_call_ssa(em, state, there, type_, None, None)
+        assert loaded is not None
+        em.store(loaded, here)
+    else:
+        op.emit_atom_call_ssa(em, state, em.load(here, type_), there, None, None)
+    return "ptr addrspace(8) %rsrc, ptr addrspace(3) %lds, i32 %voff, i32 %so"
+
+
+class Case:
+    """One function: the atom, where it is compiled, and what must be in its assembly."""
+
+    def __init__(self, op: Atom, processor: str, direction: str, wanted: str) -> None:
+        self.op, self.processor, self.direction, self.wanted = op, processor, direction, wanted
+
+    def __repr__(self) -> str:
+        return f"{self.op.name} {self.direction} on {self.processor}".replace("  ", " ")
+
+    def function(self, name: str, declarations: dict[str, str]) -> str:
+        em = Recorder(self.processor)
+        if isinstance(self.op, MmaAtomOp):
+            arguments = mma_body(em, self.op)
+        else:
+            assert isinstance(self.op, CopyAtomOp)
+            arguments = copy_body(em, self.op, self.direction)
+        declarations.update(em.declarations)
+        body = "\n".join(em.lines)
+        return f"define amdgpu_kernel void @{name}({arguments}) {{\nentry:\n{body}\n  ret void\n}}"
+
+
+def cases() -> list[Case]:
+    found = []
+    for op in all_rows():
+        for p in op.targets:
+            if isinstance(op, RowMma):
+                found.append(Case(op, p, "", op.row.instructions[p]))
+            elif isinstance(op, BufferCopy):
+                load, store = op.instructions(p)
+                found += [Case(op, p, "load", load), Case(op, p, "store", store)]
+            elif isinstance(op, BufferCopyLds):
+                instruction = op.describe()["instruction"]
+                assert isinstance(instruction, dict)
+                found.append(Case(op, p, "", instruction[p]))
+    for p in CHIPS:
+        for name in cache_policy.names(Target.parse(p)):
+            op = BufferCopy(32, name)
+            found += [
+                Case(op, p, direction, name.rpartition("_")[2].upper() if name.startswith("scope") else name)
+                for direction in ("load", "store")
+                if not (name == "lu" and direction == "store") and not (name in ("wb", "nt_wb") and direction == "load")
+            ]
+    return found
+
+
+CASES = cases()
+
+
+@cache
+def assembly() -> dict[str, dict[str, str]]:
+    """Assembly of each function, by processor and function name."""
+    modules = {}
+    for processor in CHIPS:
+        declarations: dict[str, str] = {}
+        functions = [c.function(f"k{i}", declarations) for i, c in enumerate(CASES) if c.processor == processor]
+        modules[processor] = "\n".join([*declarations.values(), *functions])
+    done = subprocess.run([sys.executable, "-c", _CHILD], input=json.dumps(modules), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    split = {}
+    for processor, text in json.loads(done.stdout).items():
+        split[processor] = dict(re.findall(r"^(k\d+):\n(.*?)^\t\.section", text, re.DOTALL | re.MULTILINE))
+    return split
+
+
+@pytest.mark.parametrize("i", range(len(CASES)), ids=[repr(c) for c in CASES])
+def test_llvm_selects_the_named_instruction(i: int) -> None:
+    case = CASES[i]
+    text = assembly()[case.processor][f"k{i}"]
+    code = [line.split(";")[0].split() for line in text.splitlines() if line.startswith("\t")]
+    if isinstance(case.op, BufferCopy) and not case.op.cache.is_default:
+        line = next(" ".join(words) for words in code if words and words[0].startswith(f"buffer_{case.direction}"))
+        words = line.replace(":", " ").upper().split()
+        assert any(w == case.wanted.upper() or w.endswith(f"_{case.wanted.upper()}") for w in words), line
+        return
+    mnemonics = [words[0].removesuffix("_e64") for words in code if words]
+    assert mnemonics.count(case.wanted) == 1, mnemonics
+    if isinstance(case.op, BufferCopyLds):
+        line = next(words for words in code if words and words[0] == case.wanted)
+        assert line[-1] == "lds" and "offset:64" in line
