@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
+from .artifact import Artifact
+from .compile import compile
 from .kernel import KernelFunction, kernel
-from .specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 
-__all__ = ["KernelFunction", "PointerSpec", "ScalarSpec", "TensorSpec", "kernel", "parse_spec"]
+__all__ = [
+    "Artifact",
+    "KernelFunction",
+    "PointerSpec",
+    "ScalarSpec",
+    "TensorSpec",
+    "compile",
+    "kernel",
+    "parse_spec",
+]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, TraceError
+from ..expr.specs import PointerSpec, ScalarSpec, Spec, TensorSpec, parse_spec
 from ..ir.builder import Builder
 from ..ir.core import Kernel
 from ..ir.location import Frame, Location
 from ..ir.ops_control import Return
 from ..target import Target
-from .specs import PointerSpec, ScalarSpec, Spec, TensorSpec, parse_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -69,6 +69,7 @@ from .numeric import (
     Uint128,
     select,
 )
+from .specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from .tensor import (
     CoordTensor,
     Pointer,

@@ -13,6 +13,7 @@ Swizzle = L.Swizzle
 CoordSwizzle = L.CoordSwizzle
 Tile = L.Tile
 Basis = L.Basis
+Dyn = L.Dyn
 
 
 def _layout(x: Any) -> Any:

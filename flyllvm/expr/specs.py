@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import layout as L
 from ..errors import ParseError, TraceError
-from ..expr.numeric import BY_IR, TYPES, Int32, Numeric
-from ..expr.tensor import Pointer, Tensor
 from ..ir import types as t
+from .numeric import BY_IR, TYPES, Int32, Numeric
+from .tensor import Pointer, Tensor
 
 if TYPE_CHECKING:
     from ..ir.core import Kernel
@@ -32,11 +32,11 @@ class TensorSpec:
 
     Args:
         dtype: Element type, as a class of the language or a name.
-        shape: Extents; ``None`` is a run-time extent.
+        shape: Extents; ``None`` is a run-time extent, ``fx.Dyn(divisibility=8)`` one that is a multiple of 8.
         stride: Strides in elements; ``None`` is a run-time stride.  By default row-major, run-time where the
             extents are.
         align: Alignment of the first element, in bytes.
-        divisibility: What run-time leaves are multiples of.
+        divisibility: What every run-time leaf without its own mark is a multiple of.
     """
 
     __slots__ = ("align", "divisibility", "dtype", "shape", "stride")
@@ -72,14 +72,26 @@ class TensorSpec:
         def leaf(x: Any) -> Any:
             if isinstance(x, tuple):
                 return tuple(leaf(v) for v in x)
-            if x is not None:
+            if isinstance(x, int):
                 return x
-            v = kernel.add_arg(t.I32, f"{name}_d{next(counter)}", divisibility=self.divisibility, range=EXTENT_RANGE)
+            v = kernel.add_arg(t.I32, f"{name}_d{next(counter)}", divisibility=self._multiple(x), range=EXTENT_RANGE)
             v.range = EXTENT_RANGE
             return v
 
         layout = L.Layout(leaf(self.shape), leaf(self.stride))
         return Tensor(ptr, layout, self.dtype)
+
+    def _multiple(self, leaf: Any) -> int:
+        return self.divisibility if leaf is None else int(leaf.divisibility)
+
+    def leaf_rules(self) -> list[tuple[str, int, int | None, int]]:
+        """(``shape`` or ``stride``, position, static value or ``None``, divisibility) of every leaf."""
+        out = []
+        for what, tree in (("shape", self.shape), ("stride", self.stride)):
+            for i, x in enumerate(L.flatten(_marked(tree))):
+                static = x if isinstance(x, int) else None
+                out.append((what, i, static, 1 if static is not None else self._multiple(_unmarked(x))))
+        return out
 
     def __str__(self) -> str:
         text = f"{_name(self.dtype)}[{_show(self.shape)[1:-1]}]:{_show(self.stride)}"
@@ -150,11 +162,40 @@ def _dtype(x: Any) -> type[Numeric]:
     raise TraceError(f"{x!r} is no element type", fix="use e.g. fx.Float16 or 'f16'")
 
 
+class _Free:
+    """Stands for an unmarked run-time leaf in a tree, where ``None`` would read as ``*``."""
+
+    __slots__ = ()
+    divisibility = 1
+    width = 32
+
+    def static_value(self) -> None:
+        return None
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+
+_FREE = _Free()
+
+
+def _marked(x: Any) -> Any:
+    return tuple(map(_marked, x)) if isinstance(x, tuple) else _FREE if x is None else x
+
+
+def _unmarked(x: Any) -> Any:
+    return None if x is _FREE else x
+
+
 def _leaves(x: Any, what: str) -> Any:
     if isinstance(x, (tuple, list)):
         return tuple(_leaves(v, what) for v in x)
     if x is None or x == "?":
         return None
+    if isinstance(x, L.Dyn):
+        if x.width != 32:
+            raise TraceError(f"TensorSpec: {what} leaf {x}", fix="run-time leaves are 32-bit")
+        return x
     if isinstance(x, bool) or not isinstance(x, int) or x < 0:
         raise TraceError(f"TensorSpec: {what} leaf {x!r}", fix="use a non-negative int, or None for a run-time number")
     return x
@@ -169,7 +210,7 @@ def _row_major(shape: Any) -> Any:
         if isinstance(extent, tuple):
             raise TraceError("TensorSpec: a nested shape has no default stride", fix="give the strides")
         out.append(step)
-        step = None if step is None or extent is None else step * extent
+        step = step * extent if isinstance(step, int) and isinstance(extent, int) else None
     return tuple(reversed(out))
 
 
@@ -191,6 +232,7 @@ def parse_spec(text: str) -> Spec:
     """
     body, marks = text.strip(), {"div": 1, "align": 0}
     if body.endswith("}") and "{" in body:
+        # A mark of a leaf is inside brackets or parentheses, so a brace at the end belongs to the argument.
         body, _, tail = body[:-1].rpartition("{")
         for part in filter(None, tail.split(",")):
             key, _, number = part.partition("=")
@@ -205,7 +247,9 @@ def parse_spec(text: str) -> Spec:
     name, _, rest = body.partition("[")
     shape, closed, stride = rest.partition("]")
     if not closed or (stride and not stride.startswith(":")):
-        raise ParseError(f"argument {text!r}", fix="write e.g. f16[?,128]:(?,1){div=8,align=16}, i32 or ptr<f32>")
+        raise ParseError(
+            f"argument {text!r}", fix="write e.g. f16[?,128]:(?,1){div=8,align=16}, f16[?,?{div=8}], i32 or ptr<f32>"
+        )
     extents = _tuple(f"({shape})", text)
     strides = _tuple(stride[1:], text) if stride else None
     if strides is not None and not isinstance(strides, tuple):
@@ -233,6 +277,8 @@ def _tuple(text: str, whole: str) -> Any:
         word = text[start:pos].strip()
         if word == "?":
             return None
+        if word.startswith("?{div=") and word.endswith("}") and word[6:-1].isdigit():
+            return L.Dyn(divisibility=int(word[6:-1]))
         if not word.isdigit():
             raise ParseError(f"argument {whole!r}: {word!r} is no extent", fix="use numbers and '?'")
         return int(word)

@@ -1,0 +1,177 @@
+"""What a compilation gives: the code object, the text of every stage, and a way to run it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CodegenError
+from .binding import bind
+from .pipeline import Timings, lower, module_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..codegen.options import Options
+    from ..codeobject import CodeObject
+    from ..expr.specs import Spec
+    from ..ir.core import Kernel, Module
+    from ..target import Target
+
+
+class Artifact:
+    """A compiled kernel.
+
+    Attributes:
+        name: Symbol name of the kernel.
+        target: Target it was compiled for.
+        specs: Specifications of the arguments, in order.
+        parameters: Their names.
+        known_block_size: Work items per workgroup it was compiled for, or ``None``.
+        llvm_ir: The LLVM IR text given to LLVM (and to the simulator).
+        object_bytes: The relocatable object, ``None`` when compilation stopped before.
+        timings: CPU time of each stage.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: Callable[[], Kernel | Module],
+        name: str,
+        target: Target,
+        options: Options,
+        specs: Sequence[Spec] = (),
+        parameters: Sequence[str] = (),
+        ssa: bool = True,
+    ) -> None:
+        self._source = source
+        self.name = name
+        self.target = target
+        self.options = options
+        self.specs = list(specs)
+        self.parameters = list(parameters)
+        self.ssa = ssa
+        self.known_block_size: tuple[int, int, int] | None = None
+        self.timings = Timings()
+        self.llvm_ir = ""
+        self.object_bytes: bytes | None = None
+        self._code_object: CodeObject | None = None
+        self._assembly: str | None = None
+
+    @property
+    def code_object(self) -> CodeObject:
+        """The linked code object.
+
+        Raises:
+            CodegenError: Compilation was stopped before linking.
+        """
+        if self._code_object is None:
+            raise CodegenError(f"{self.name} was not compiled to a code object", fix="compile without stop_after")
+        return self._code_object
+
+    @property
+    def fly_ir(self) -> str:
+        """Text at stage ``fly``; the kernel is traced again for it."""
+        return self.stage_text("fly")
+
+    @property
+    def atoms_ir(self) -> str:
+        """Text at stage ``atoms``; the kernel is traced again for it."""
+        return self.stage_text("atoms")
+
+    @property
+    def ssa_ir(self) -> str:
+        """Text at stage ``ssa``; the kernel is traced again for it."""
+        return self.stage_text("ssa")
+
+    def stage_text(self, stage: str) -> str:
+        """Text of a fly IR stage: ``fly``, ``atoms`` or ``ssa``."""
+        from ..ir.printer import print_module
+        from .pipeline import atoms_stage, ssa_stage
+
+        module = module_of(self._source())
+        if stage in ("atoms", "ssa"):
+            module = atoms_stage(module, self.target)
+        if stage == "ssa":
+            module = ssa_stage(module, self.target)
+        return print_module(module)
+
+    @property
+    def assembly(self) -> str:
+        """LLVM's assembly text; made on first use."""
+        if self._assembly is None:
+            self._assembly = str(self._llvm("asm").assembly)
+        return self._assembly
+
+    @property
+    def optimised_ir(self) -> str:
+        """The LLVM IR after LLVM's own IR passes; made on each use."""
+        return str(self._llvm("opt").optimised_ir)
+
+    def _llvm(self, want: str) -> Any:
+        from ..codegen.client import compile_llvm
+
+        o = self.options
+        return compile_llvm(self.llvm_ir, self.target, opt_level=o.opt_level, passes=o.passes, cov=o.cov, want=(want,))
+
+    def build_text(self) -> None:
+        """Runs the stages up to the LLVM IR text."""
+        module = self.timings.run("fly", lambda: module_of(self._source()))
+        kernel = module.kernels[0]
+        self.name = kernel.name
+        self.known_block_size = kernel.attrs.get("known_block_size")
+        self.llvm_ir = lower(module, self.target, self.options, ssa=self.ssa, timings=self.timings)
+
+    def simulate(
+        self,
+        *args: Any,
+        grid: Any,
+        block: Any = None,
+        dynamic_lds_bytes: int = 0,
+        **options: Any,
+    ) -> Any:
+        """Runs the kernel's LLVM IR in the simulator; arrays are changed in place.
+
+        Args:
+            args: One array or number per argument.
+            grid: Workgroups (x, y, z).
+            block: Work items per workgroup; by default what the kernel was compiled for.
+            dynamic_lds_bytes: LDS given at launch, in bytes.
+            options: Passed to ``flyllvm.simulate``.
+
+        Raises:
+            LaunchError: Arguments or block size do not fit.
+            SimError: The kernel has a fault.
+        """
+        from ..sim import simulate
+
+        flat = bind(self.parameters, self.specs, args) if self.specs else list(args)
+        return simulate(
+            self.llvm_ir,
+            kernel=self.name,
+            grid=grid,
+            block=self.block_size(block),
+            args=flat,
+            target=str(self.target),
+            wave_size=self.target.wave_size,
+            dynamic_lds_bytes=dynamic_lds_bytes,
+            **options,
+        )
+
+    def block_size(self, block: Any) -> tuple[int, int, int]:
+        """The block size of a launch, checked against what the kernel was compiled for.
+
+        Raises:
+            LaunchError: None is given where none is known, or it differs.
+        """
+        from ..errors import LaunchError
+
+        known = self.known_block_size
+        if block is None:
+            if known is None:
+                raise LaunchError(f"launch of {self.name} without a block size", fix="pass block=(x, y, z)")
+            return known
+        parts = (block,) if isinstance(block, int) else tuple(block)
+        full: tuple[int, int, int] = (*parts, 1, 1, 1)[:3]  # type: ignore[assignment]
+        if known is not None and full != tuple(known):
+            raise LaunchError(f"{self.name} is launched with block {full}", fix=f"it is compiled for {tuple(known)}")
+        return full

@@ -1,0 +1,119 @@
+"""The stages from a kernel to a code object, each a function named after its result."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..codegen.emit import emit_module
+from ..codegen.options import Options
+from ..errors import CodegenError
+from ..ir.core import Kernel, Module
+from ..ir.verifier import verify
+from ..passes import expand, to_ssa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..codeobject import CodeObject
+    from ..target import Target
+
+#: Stages in order; ``stop_after`` names one of them.
+STAGES = ("fly", "atoms", "ssa", "llvm", "object", "link")
+
+
+class Timings:
+    """CPU time per stage, in milliseconds, the worker's included."""
+
+    __slots__ = ("stages",)
+
+    def __init__(self) -> None:
+        self.stages: dict[str, float] = {}
+
+    def run(self, name: str, fn: Callable[[], Any]) -> Any:
+        """Runs and times a stage."""
+        start = time.process_time()
+        try:
+            return fn()
+        finally:
+            self.add(name, (time.process_time() - start) * 1e3)
+
+    def add(self, name: str, ms: float) -> None:
+        """Adds time to a stage."""
+        self.stages[name] = self.stages.get(name, 0.0) + ms
+
+    def render(self) -> str:
+        """A table, one stage a line."""
+        rows = [f"{name:<16}{ms:9.2f} ms" for name, ms in self.stages.items()]
+        return "\n".join([*rows, f"{'total':<16}{sum(self.stages.values()):9.2f} ms"])
+
+
+def atoms_stage(module: Module, target: Target) -> Module:
+    """Stage fly to stage atoms: verified before and after."""
+    for i, kernel in enumerate(module.kernels):
+        verify(kernel, "fly", target)
+        module.kernels[i] = expand(kernel, target)
+        verify(module.kernels[i], "atoms", target)
+    return module
+
+
+def ssa_stage(module: Module, target: Target) -> Module:
+    """Stage atoms to stage ssa, verified after."""
+    for i, kernel in enumerate(module.kernels):
+        module.kernels[i] = to_ssa(kernel, target)
+        verify(module.kernels[i], "ssa", target)
+    return module
+
+
+def lower(module: Module, target: Target, options: Options, *, ssa: bool = True, timings: Timings | None = None) -> str:
+    """Fly IR to LLVM IR text.
+
+    Args:
+        module: Kernels at stage ``fly``; consumed.
+        target: The target.
+        options: Code generation options.
+        ssa: Whether register memory becomes values; without it every fragment is private memory.
+        timings: Where to add the time of each stage.
+    """
+    clock = timings or Timings()
+    module = clock.run("atoms", lambda: atoms_stage(module, target))
+    if ssa:
+        module = clock.run("ssa", lambda: ssa_stage(module, target))
+    text: str = clock.run("llvm", lambda: emit_module(module, target, options))
+    return text
+
+
+def object_stage(llvm_ir: str, target: Target, options: Options, clock: Timings, **limits: Any) -> Any:
+    """LLVM IR text to an object file, in the worker."""
+    from ..codegen.client import compile_llvm
+
+    start = time.process_time()
+    result = compile_llvm(
+        llvm_ir, target, opt_level=options.opt_level, passes=options.passes, cov=options.cov, want=("obj",), **limits
+    )
+    clock.add("worker", (time.process_time() - start) * 1e3)
+    for name, ms in result.timings.items():
+        clock.add(f"llvm:{name}", ms)
+    return result
+
+
+def link_stage(object_bytes: bytes) -> CodeObject:
+    """An object file to a code object."""
+    from ..codeobject import CodeObject, link
+
+    return CodeObject.from_image(link(object_bytes))
+
+
+def module_of(kernel: Kernel | Module) -> Module:
+    """A module around a kernel."""
+    return kernel if isinstance(kernel, Module) else Module([kernel])
+
+
+def check_stage(stage: str | None) -> None:
+    """Checks a ``stop_after``.
+
+    Raises:
+        CodegenError: There is no such stage.
+    """
+    if stage is not None and stage not in STAGES:
+        raise CodegenError(f"unknown stage {stage!r}", fix=f"use one of: {', '.join(STAGES)}")
