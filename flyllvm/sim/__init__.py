@@ -1,1 +1,13 @@
-"""See the package docs."""
+"""The simulator: runs AMDGPU LLVM IR on the CPU and says what is wrong with it.
+
+`simulate` runs a kernel; `check_module` lists what a module uses that the simulator does not know.
+"""
+
+from __future__ import annotations
+
+from .launch import simulate
+from .parser import parse_module
+from .report import SimReport
+from .support import check_module
+
+__all__ = ["SimReport", "check_module", "parse_module", "simulate"]

@@ -1,0 +1,309 @@
+"""Buffer descriptors: loads and stores that the hardware checks against ``num_records``.
+
+A load past the end returns 0 and a store is dropped, per 32-bit part; both are counted as clipped.  What the
+descriptor lets through must still lie in a real buffer.
+
+Source: CDNA3 and RDNA3 ISA manuals, buffer addressing and range checking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SimError
+from . import alu, atomics, mem_ops, poison
+from . import types as ty
+from .ir import Inst
+from .memory import known_alignment, unit_of
+from .values import Array, scalar
+
+if TYPE_CHECKING:
+    from .compile import Compiler, Op
+    from .machine import Machine
+
+Rsrc = tuple[Array, Array, Array, Array]
+
+
+class Access:
+    """Byte offsets of a buffer access and the limits of its descriptor.
+
+    Attributes:
+        base: Base addresses of the descriptors.
+        offset: Byte offset of each access, int64, scalar offset included.
+        limit: Bytes that the descriptor covers, int64.
+        packed: The arrays hold running lanes only.
+    """
+
+    __slots__ = ("base", "limit", "offset", "packed")
+
+    def __init__(self, base: Array, offset: Array, limit: Array, packed: bool) -> None:
+        self.base, self.offset, self.limit, self.packed = base, offset, limit, packed
+
+
+Resolver = Callable[[list[Any], "Machine"], Access]
+
+
+def _resolver(c: Compiler, inst: Inst, first: int, structured: bool) -> Resolver:
+    """How to find the bytes of a buffer intrinsic whose descriptor is operand ``first``."""
+    rsrc_type = inst.operands[first].type
+    rsrc = c.slot(inst.operands[first])
+    rest = [c.slot(o) for o in inst.operands[first + 1 : first + (4 if structured else 3)]]
+    words = isinstance(rsrc_type, ty.VecType)
+    scalar_zero = c.literal(inst.operands[first + (3 if structured else 2)]) == 0
+
+    def resolve(r: list[Any], m: Machine) -> Access:
+        descriptor = mem_ops.rsrc_from_words(r[rsrc]) if words else r[rsrc]
+        offset = r[rest[-2]].astype(np.int64)
+        if not scalar_zero:
+            offset = offset + r[rest[-1]].astype(np.int64)
+        index = r[rest[0]] if structured else None
+        return resolve_access(m, inst, descriptor, index, offset)
+
+    return resolve
+
+
+def resolve_access(m: Machine, inst: Inst, rsrc: Rsrc, index: Array | None, offset: Array) -> Access:
+    """Applies stride and range check mode of a descriptor."""
+    base, stride, records, flags = rsrc
+    limit = records.astype(np.int64)
+    if index is not None:
+        wide = stride.astype(np.int64)
+        if (wide == 0).any():
+            m.fault(inst, "a structured buffer access through a descriptor of stride 0", None, "set the stride")
+        outside = index.astype(np.int64) >= limit
+        offset = np.where(outside, np.int64(1) << 40, index.astype(np.int64) * wide + offset)
+        limit = limit * wide
+    elif stride.any():
+        m.fault(inst, "a raw buffer access through a descriptor with a stride", None,
+                "make the descriptor with stride 0, or use the struct form")  # fmt: skip
+    if m.program.target.chip.family.startswith(("rdna", "gfx12")):
+        # OOB_SELECT 2 turns the range check off
+        unchecked = (flags >> np.uint32(28) & np.uint32(3)) == 2
+        if unchecked.any():
+            limit = np.where(unchecked, np.int64(1) << 39, limit)
+    if m.full or (offset.size == 1 and base.size == 1 and limit.size == 1):
+        return Access(base, offset, limit, False)
+    return Access(
+        mem_ops.running(m, base), mem_ops.running(m, offset), mem_ops.running(m, limit), True
+    )  # fmt: skip
+
+
+def _inside(access: Access, byte_count: int) -> bool:
+    return int(access.offset.max()) + byte_count <= int(access.limit.min())
+
+
+def _global(m: Machine, inst: Inst, address: Array, byte_count: int, write: bool) -> tuple[Array, int]:
+    """Flat heap offsets of checked addresses and the unit to move."""
+    mem_ops._check_bounds(m, inst, m.heap, address, byte_count, write)
+    unit = unit_of(byte_count, known_alignment(address))
+    return (address - np.uint64(m.heap.base)).view(np.int64), unit
+
+
+def _component(t: ty.Type) -> int:
+    return min(4, ty.bit_size(ty.scalar_of(t)) // 8)
+
+
+def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component: int) -> Array:
+    """The bytes of a buffer load, zero where out of range.
+
+    Shape: lanes (or running lanes) + ``(bytes,)``.
+    """
+    if _inside(access, byte_count):
+        address = access.base + access.offset.view(np.uint64)
+        offset, unit = _global(m, inst, address, byte_count, False)
+        return m.heap.gather(offset, byte_count, unit).view(np.uint8)
+    starts, good = _components(m, inst, access, byte_count, component)
+    out = np.zeros(good.shape + (component,), np.uint8)
+    if good.any():
+        address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
+        offset, unit = _global(m, inst, address, component, False)
+        out[good] = m.heap.gather(offset, component, unit).view(np.uint8)
+    return out.reshape(good.shape[:-1] + (byte_count,))
+
+
+def _components(
+    m: Machine, inst: Inst, access: Access, byte_count: int, component: int
+) -> tuple[Array, Array]:
+    """Offsets of the parts of an access, and which are in range; counts clipped lanes."""
+    parts = np.arange(0, byte_count, component, dtype=np.int64)
+    starts = access.offset[..., None] + parts
+    good = starts + component <= access.limit[..., None]
+    starts = np.broadcast_to(starts, good.shape)
+    clipped = ~good.all(axis=-1)
+    if not access.packed:
+        clipped = np.broadcast_to(clipped, m.shape) & m.mask
+    m.launch.count_clipped(inst, int(np.count_nonzero(clipped)))
+    return starts, good
+
+
+def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int) -> None:
+    """Stores bytes through a descriptor; parts out of range are dropped."""
+    byte_count = raw.shape[-1]
+    if _inside(access, byte_count):
+        address = access.base + access.offset.view(np.uint64)
+        offset, unit = _global(m, inst, address, byte_count, True)
+        where = mem_ops.Located(m.heap, offset, access.packed, unit)
+        mem_ops.write(m, inst, where, raw)
+        return
+    starts, good = _components(m, inst, access, byte_count, component)
+    shape = np.broadcast_shapes(good.shape[:-1], raw.shape[:-1])
+    good = np.broadcast_to(good, shape + good.shape[-1:])
+    if not good.any():
+        return
+    starts = np.broadcast_to(starts, good.shape)
+    address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
+    data = np.broadcast_to(raw, shape + raw.shape[-1:]).reshape(shape + (-1, component))[good]
+    offset, unit = _global(m, inst, address, component, True)
+    mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit), np.ascontiguousarray(data))
+
+
+# ---- intrinsics
+
+
+def _checks(c: Compiler, inst: Inst, address: list[int], value: list[int]) -> list[Op]:
+    guards = [poison.guard(c, inst, address, "the address or descriptor"), poison.guard(c, inst, value, "the data")]
+    return [g for g in guards if g is not None]
+
+
+def make_rsrc(c: Compiler, inst: Inst) -> list[Op]:
+    """``make.buffer.rsrc``: base, stride, num_records, flags."""
+    d = c.dest(inst)
+    base, stride, records, flags = (c.slot(o) for o in inst.operands)
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = (r[base].astype(np.uint64), r[stride], r[records].astype(np.uint64), r[flags])
+
+    return [*_checks(c, inst, [0, 1, 2, 3], []), run]
+
+
+def load(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
+    """``raw/struct.(ptr.)buffer.load``."""
+    resolve = _resolver(c, inst, 0, structured)
+    d, fetch = c.dest(inst), _fetcher(inst, inst.type)
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = fetch(m, resolve(r, m))
+
+    return [*_checks(c, inst, list(range(len(inst.operands) - 1)), []), run]
+
+
+def _fetcher(inst: Inst, t: ty.Type) -> Callable[[Machine, Access], Any]:
+    byte_count, component = ty.store_size(t), _component(t)
+    dtype, vector = ty.dtype_of(t), isinstance(t, ty.VecType)
+
+    def fetch(m: Machine, access: Access) -> Any:
+        value = read_raw(m, inst, access, byte_count, component).view(dtype)
+        value = value if vector else value[..., 0]
+        return mem_ops.expanded(m, value) if access.packed else value
+
+    return fetch
+
+
+def store(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
+    """``raw/struct.(ptr.)buffer.store``."""
+    resolve = _resolver(c, inst, 1, structured)
+    t, v = inst.operands[0].type, c.slot(inst.operands[0])
+    component = _component(t)
+
+    def run(r: list[Any], m: Machine) -> None:
+        access = resolve(r, m)
+        value = mem_ops.running(m, r[v]) if access.packed else r[v]
+        write_raw(m, inst, access, alu.to_bytes(t, value), component)
+
+    return [*_checks(c, inst, list(range(1, len(inst.operands) - 1)), [0]), run]
+
+
+def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op]:
+    """``raw/struct.(ptr.)buffer.atomic.*``; out of range lanes do nothing and get 0."""
+    exchange = operation == "cmpswap"
+    t = inst.operands[0].type
+    names = {"swap": "xchg", "smin": "min", "smax": "max", "inc": "uinc_wrap", "dec": "udec_wrap",
+             "cond.sub.u32": "usub_cond"}  # fmt: skip
+    update = None if exchange else atomics.update_function(names.get(operation, operation), t)
+    resolve = _resolver(c, inst, 2 if exchange else 1, structured)
+    slots = [c.slot(o) for o in inst.operands[: 2 if exchange else 1]]
+    d, byte_count = c.dest(inst), ty.store_size(t)
+
+    def run(r: list[Any], m: Machine) -> None:
+        access = resolve(r, m)
+        if not access.packed:
+            access = Access(*(mem_ops.running(m, a) for a in (access.base, access.offset, access.limit)), True)
+        args = [mem_ops.running(m, r[s]) for s in slots]
+        good = access.offset + byte_count <= access.limit
+        m.launch.count_clipped(inst, int(np.count_nonzero(~good)))
+        old = np.zeros_like(args[0])
+        if good.any():
+            address = access.base[good] + access.offset[good].view(np.uint64)
+            offset, unit = _global(m, inst, address, byte_count, True)
+
+            def step(value: Array, lanes: Array) -> Array:
+                new = args[0][good][lanes]
+                if update is None:
+                    return np.where(value == args[1][good][lanes], new, value)
+                return update(value, new)
+
+            old[good] = atomics.run_rounds(mem_ops.Located(m.heap, offset, True, unit), t, byte_count, step)
+        if d >= 0:
+            r[d] = mem_ops.expanded(m, old)
+
+    return [*_checks(c, inst, list(range(len(slots), len(inst.operands) - 1)), list(range(len(slots)))), run]
+
+
+def _fat_access(m: Machine, inst: Inst, fat: Any) -> Access:
+    *rsrc, offset = fat
+    return resolve_access(m, inst, tuple(rsrc), None, offset.astype(np.int64))
+
+
+def build_fat_load(c: Compiler, inst: Inst) -> list[Op]:
+    """``load`` through a fat buffer pointer."""
+    d, p, fetch = c.dest(inst), c.slot(inst.operands[0]), _fetcher(inst, inst.type)
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = fetch(m, _fat_access(m, inst, r[p]))
+
+    return [*_checks(c, inst, [0], []), run]
+
+
+def build_fat_store(c: Compiler, inst: Inst) -> list[Op]:
+    """``store`` through a fat buffer pointer."""
+    t = inst.operands[0].type
+    v, p, component = c.slot(inst.operands[0]), c.slot(inst.operands[1]), _component(t)
+
+    def run(r: list[Any], m: Machine) -> None:
+        access = _fat_access(m, inst, r[p])
+        value = mem_ops.running(m, r[v]) if access.packed else r[v]
+        write_raw(m, inst, access, alu.to_bytes(t, value), component)
+
+    return [*_checks(c, inst, [1], [0]), run]
+
+
+def load_to_lds(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
+    """``raw/struct.(ptr.)buffer.load.lds``: lane i writes at the wave's LDS address plus ``i * size``.
+
+    Source: LLVM AMDGPU intrinsics (the LDS pointer is uniform in a wave, the offset immediate applies to both sides).
+    """
+    from . import dma
+
+    size, imm = c.immediate(inst, 2), c.immediate(inst, len(inst.operands) - 2)
+    rsrc, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    words = isinstance(inst.operands[0].type, ty.VecType)
+    index = c.slot(inst.operands[3]) if structured else None
+    voffset, soffset = (c.slot(o) for o in inst.operands[4 if structured else 3 :][:2])
+    if size not in (1, 2, 4, 12, 16):
+        raise SimError(f"'{c.program.text_of(inst)}': size {size} bytes", c.program.where(inst), "use 1, 2, 4, 12, 16")
+
+    def run(r: list[Any], m: Machine) -> None:
+        offset = r[voffset].astype(np.int64) + r[soffset].astype(np.int64) + imm
+        descriptor = mem_ops.rsrc_from_words(r[rsrc]) if words else r[rsrc]
+        vindex = None if index is None else r[index]
+        access = resolve_access(m, inst, descriptor, vindex, np.broadcast_to(offset, m.shape))
+        raw = read_raw(m, inst, access, size, min(4, size))
+        dma.write(m, inst, r[lds] + np.uint32(imm), raw, size, access.packed)
+
+    return [*_checks(c, inst, [0, 1, 3, 4], []), run]
+
+
+ZERO = scalar(ty.I32, 0)

@@ -1,0 +1,235 @@
+"""From a kernel to closures: every node becomes a list of functions ``op(regs, machine)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SimError
+from ..target import Target
+from . import layout_lds, poison
+from . import types as ty
+from .cfg import Node, build_graph, inline_calls
+from .ir import Const, Function, Inst, Module, Operand, Reg
+from .locate import Locator
+from .memory import Region
+from .terminators import Finish, build_finish
+from .values import constant
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+Op = Callable[[list[Any], "Machine"], None]
+
+
+class CompiledNode:
+    """A node with its closures and run counts."""
+
+    __slots__ = ("finish", "lane_runs", "node", "ops", "runs", "wave_runs")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.ops: list[Op] = []
+        self.finish: Finish
+        self.runs = 0
+        self.lane_runs = 0
+        self.wave_runs = 0
+
+
+class Program:
+    """A kernel ready to run.
+
+    Attributes:
+        template: Initial registers: constants, and ``None`` for the rest.
+        poison_template: Poison masks of constants.
+        insts: All instructions, by their ``id``.
+        lds_granule: Bytes that divide size and alignment of every LDS access.
+        frame_bytes: Bytes of private memory of a lane.
+    """
+
+    def __init__(self, module: Module, kernel: Function, target: Target) -> None:
+        self.module, self.kernel, self.target = module, kernel, target
+        self.locator = Locator(module)
+        self.template: list[Any] = []
+        self.poison_template: list[Any] = []
+        self.nodes: list[CompiledNode] = []
+        self.insts: list[Inst] = []
+        self.lds = layout_lds.LdsLayout(module, kernel, target)
+        self.lds_granule = 16
+        self.frame_bytes = 0
+        self.frame_regions: list[Region] = []
+        self.barrier_nodes: frozenset[int] = frozenset()
+        self.param_slots: list[int] = []
+        self.constants = layout_lds.ConstantData(module)
+        self.addresses = {**self.lds.addresses, **self.constants.addresses}
+
+    def text_of(self, inst: Inst) -> str:
+        """The instruction as the ``.ll`` file has it."""
+        return self.module.text_of(inst)
+
+    def where(self, inst: Inst) -> str:
+        """Author's location of an instruction."""
+        return self.locator.where(inst)
+
+    def lds_layout(self, dynamic_bytes: int) -> tuple[list[Region], int]:
+        """LDS variables as regions, and the bytes of one workgroup's copy."""
+        return self.lds.regions(dynamic_bytes)
+
+
+class Compiler:
+    """Builds the closures of one kernel."""
+
+    def __init__(self, module: Module, kernel: Function, target: Target, wave_size: int) -> None:
+        self.module, self.kernel, self.target, self.wave_size = module, kernel, target, wave_size
+        self.program = Program(module, kernel, target)
+        self.slots: dict[str, int] = {}
+        self.const_slots: dict[Any, int] = {}
+        self.uses: dict[str, list[Inst]] = {}
+        self.defs: dict[str, Inst] = {}
+        self.node_of: dict[str, int] = {}
+        self.maybe_poison: dict[str, int] = {}
+        self.addresses = self.program.addresses
+        self.node: Node
+
+    # ---- slots
+
+    def new_slot(self, value: Any = None, poison_mask: Any = None) -> int:
+        """A fresh register."""
+        self.program.template.append(value)
+        self.program.poison_template.append(poison_mask)
+        return len(self.program.template) - 1
+
+    def slot(self, operand: Operand) -> int:
+        """The register that holds an operand."""
+        if isinstance(operand, Reg):
+            return self.slots[operand.name]
+        if not isinstance(operand, Const):
+            raise SimError(f"operand {operand!r} has no value")
+        key = (operand.type, operand.kind, operand.value if operand.kind in ("int", "fp", "global") else id(operand))
+        if key not in self.const_slots:
+            self.const_slots[key] = self.new_slot(
+                constant(operand, self.addresses), poison.constant_mask(operand)
+            )
+        return self.const_slots[key]
+
+    def dest(self, inst: Inst) -> int:
+        """The register that an instruction defines."""
+        if inst.name is None:
+            return -1
+        return self.slots[inst.name]
+
+    def literal(self, operand: Operand) -> int | None:
+        """The integer an operand always is, or ``None``."""
+        if isinstance(operand, Const) and operand.kind in ("int", "zero"):
+            return int(operand.value or 0)
+        return None
+
+    def immediate(self, inst: Inst, position: int) -> int:
+        """An operand that LLVM requires to be a constant."""
+        value = self.literal(inst.operands[position])
+        if value is None:
+            raise SimError(
+                f"'{self.program.text_of(inst)}': operand {position} must be a constant", self.program.where(inst)
+            )
+        return value
+
+    def used_elsewhere(self, inst: Inst) -> bool:
+        """Whether another node (or a phi) reads the result, so that lanes that do not run now must keep theirs."""
+        if inst.name is None:
+            return False
+        here = self.node.index
+        return any(user.op == "phi" or self.user_node(user) != here for user in self.uses.get(inst.name, ()))
+
+    def user_node(self, user: Inst) -> int:
+        """Index of the node that an instruction is in."""
+        return self.node_ids[id(user)]
+
+    node_ids: dict[int, int]
+
+    def is_poison(self, operand: Operand) -> bool:
+        """Whether an operand may be poison as far as is known before running."""
+        if isinstance(operand, Reg):
+            return self.maybe_poison.get(operand.name, 0) != 0
+        return poison.constant_bits(operand) != 0
+
+    # ---- building
+
+    def build(self) -> Program:
+        """Compiles the kernel.
+
+        Raises:
+            SimError: The kernel uses something that the simulator does not know; all such names are listed.
+        """
+        from . import builders, support
+
+        program = self.program
+        graph = build_graph(inline_calls(self.module, self.kernel))
+        support.check(program, graph)
+        self._index(graph)
+        self.maybe_poison = poison.analyse(graph)
+        for param in self.kernel.params:
+            program.param_slots.append(self.slots[param.name])
+        program.barrier_nodes = frozenset(n.index for n in graph if n.end.op == "call")
+        layout_lds.lay_out_frame(self, graph)
+        program.lds_granule = layout_lds.granule(graph)
+        for node in graph:
+            self.node = node
+            compiled = CompiledNode(node)
+            program.nodes.append(compiled)
+            for inst in node.insts:
+                for op in builders.build(self, inst):
+                    compiled.ops.append(self._kept(inst, op))
+                if self.maybe_poison.get(inst.name or "", 0):
+                    tracker = poison.tracker(self, inst)
+                    if tracker is not None:
+                        compiled.ops.append(tracker)
+        for compiled in program.nodes:
+            self.node = compiled.node
+            compiled.finish = build_finish(self, compiled.node)
+        return program
+
+    def _index(self, graph: list[Node]) -> None:
+        self.node_ids = {}
+        for param in self.kernel.params:
+            self.slots[param.name] = self.new_slot()
+        for node in graph:
+            for inst in (*node.phis, *node.insts, node.end):
+                inst.id = len(self.program.insts)
+                self.program.insts.append(inst)
+                self.node_ids[id(inst)] = node.index
+                if inst.name is not None:
+                    self.slots[inst.name] = self.new_slot()
+                    self.defs[inst.name] = inst
+                for operand in inst.operands:
+                    if isinstance(operand, Reg):
+                        self.uses.setdefault(operand.name, []).append(inst)
+
+    def _kept(self, inst: Inst, op: Op) -> Op:
+        """Keeps the results of lanes that do not run, where someone may read them later."""
+        if not self.used_elsewhere(inst):
+            return op
+        d = self.dest(inst)
+
+        def run(r: list[Any], m: Machine) -> None:
+            if m.covering:
+                op(r, m)
+                return
+            old = r[d]
+            op(r, m)
+            if r[d] is not old:
+                new, r[d] = r[d], old
+                m.keep(d, new)
+
+        return run
+
+
+def scalar_bits(t: ty.Type) -> int:
+    """Width of an integer type or of the elements of a vector of them, in bits."""
+    return ty.bit_size(ty.scalar_of(t))
+
+
+def all_lanes(m: Machine, a: Any) -> Any:
+    """An array with the full lane axes."""
+    return np.broadcast_to(a, m.shape + a.shape[3:])

@@ -1,0 +1,67 @@
+"""DMA from global memory to LDS: the write side, and ``global.load.lds``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import mem_ops, poison
+from .ir import Inst
+from .memory import known_alignment, unit_of
+from .sync import DMA
+from .values import Array
+
+if TYPE_CHECKING:
+    from .compile import Compiler, Op
+    from .machine import Machine
+
+
+def write(m: Machine, inst: Inst, lds: Array, raw: Array, size: int, packed: bool) -> None:
+    """Writes each running lane's bytes at its wave's LDS address plus lane times size.
+
+    Args:
+        m: The machine.
+        inst: The instruction.
+        lds: LDS address, the same for all lanes of a wave (the first running lane's counts).
+        raw: Bytes per lane.
+        size: Bytes per lane.
+        packed: ``raw`` holds running lanes only.
+    """
+    wave_base = first_of_wave(m, lds)
+    lanes = np.arange(m.wave_size, dtype=np.uint32).reshape(1, 1, -1)
+    address = np.broadcast_to(wave_base + lanes * np.uint32(size), m.shape)
+    where = mem_ops.locate(m, inst, "LDS", address, size, 1, True)
+    if not packed:
+        raw = mem_ops.running(m, raw) if where.packed else np.broadcast_to(raw, m.shape + raw.shape[-1:])
+    unit = unit_of(size, known_alignment(where.offset))
+    located = mem_ops.Located(where.space, where.offset, where.packed, unit)
+    mem_ops.write(m, inst, located, np.ascontiguousarray(raw), DMA)
+
+
+def first_of_wave(m: Machine, value: Array) -> Array:
+    """The value of the first running lane of each wave.  Shape: ``(G or 1, W or 1, 1)`` plus elements."""
+    if value.shape[2] == 1:
+        return value
+    if m.full:
+        return value[:, :, :1]
+    first = np.argmax(m.mask, axis=2)[:, :, None]
+    full = np.broadcast_to(value, m.shape + value.shape[3:])
+    if full.ndim == 4:
+        first = first[..., None]
+    return np.take_along_axis(full, first, axis=2)
+
+
+def global_load_lds(c: Compiler, inst: Inst) -> list[Op]:
+    """``global.load.lds`` and ``load.to.lds``: source pointer, LDS pointer, size, offset, cache bits."""
+    source, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    size, imm = c.immediate(inst, 2), c.immediate(inst, 3)
+    guard = poison.guard(c, inst, [0, 1], "the address")
+
+    def run(r: list[Any], m: Machine) -> None:
+        address = r[source] + np.uint64(imm)
+        where = mem_ops.locate(m, inst, "global", address, size, min(4, size & -size), False)
+        raw = where.space.gather(where.offset, size, where.unit).view(np.uint8)
+        write(m, inst, r[lds] + np.uint32(imm), raw, size, where.packed)
+
+    return [guard, run] if guard else [run]

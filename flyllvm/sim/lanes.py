@@ -1,0 +1,328 @@
+"""Intrinsics through which lanes of a wave see each other.
+
+Source: LLVM AMDGPUUsage; CDNA3 and RDNA3 ISA manuals (DPP controls, DS_SWIZZLE, DS_BPERMUTE, V_PERMLANE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SimError
+from . import alu, dma, dpp
+from . import types as ty
+from .ir import Inst
+from .values import Array, choose_lanes
+
+if TYPE_CHECKING:
+    from .compile import Compiler, Op
+    from .machine import Machine
+
+
+def _full(m: Machine, a: Array) -> Array:
+    return np.broadcast_to(a, m.shape + a.shape[3:])
+
+
+def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
+    d, a = c.dest(inst), c.slot(inst.operands[0])
+
+    def run(r: list[Any], m: Machine) -> None:
+        value = r[a]
+        r[d] = (
+            tuple(dma.first_of_wave(m, v) for v in value)
+            if isinstance(value, tuple)
+            else dma.first_of_wave(m, value)
+        )
+
+    return [run]
+
+
+def _readlane(c: Compiler, inst: Inst) -> list[Op]:
+    d, a, lane = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+
+    def run(r: list[Any], m: Machine) -> None:
+        index = dma.first_of_wave(m, r[lane]).astype(np.int64) % m.wave_size
+        r[d] = choose_lanes(_full(m, r[a]), np.broadcast_to(index, m.shape[:2] + (1,)))
+
+    return [run]
+
+
+def _writelane(c: Compiler, inst: Inst) -> list[Op]:
+    d = c.dest(inst)
+    value, lane, old = (c.slot(o) for o in inst.operands)
+
+    def run(r: list[Any], m: Machine) -> None:
+        index = dma.first_of_wave(m, r[lane]).astype(np.int64) % m.wave_size
+        at = np.arange(m.wave_size).reshape(1, 1, -1) == index
+        r[d] = np.where(at, dma.first_of_wave(m, r[value]), r[old])
+
+    return [run]
+
+
+def _bpermute(c: Compiler, inst: Inst) -> list[Op]:
+    d, address, value = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+
+    def run(r: list[Any], m: Machine) -> None:
+        index = (_full(m, r[address]).astype(np.int64) >> 2) % m.wave_size
+        source = _full(m, r[value])
+        got = choose_lanes(source, index)
+        if not m.full:  # inactive lanes give zero
+            got = np.where(choose_lanes(m.mask, index), got, got.dtype.type(0))
+        r[d] = got
+
+    return [run]
+
+
+def _permute(c: Compiler, inst: Inst) -> list[Op]:
+    """``ds.permute``: pushes to the lane an address names; the highest lane wins, lanes nobody writes get zero."""
+    d, address, value = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+
+    def run(r: list[Any], m: Machine) -> None:
+        index = (_full(m, r[address]).astype(np.int64) >> 2) % m.wave_size
+        source = _full(m, r[value])
+        out = np.zeros_like(source)
+        group, wave, _ = np.indices(m.shape)
+        active = m.mask
+        out[group[active], wave[active], index[active]] = source[active]
+        r[d] = out
+
+    return [run]
+
+
+def _swizzle(c: Compiler, inst: Inst) -> list[Op]:
+    pattern = c.immediate(inst, 1)
+    d, a = c.dest(inst), c.slot(inst.operands[0])
+
+    def run(r: list[Any], m: Machine) -> None:
+        lanes = np.arange(m.wave_size)
+        if pattern & 0x8000:  # quad permutation
+            index = (lanes & ~3) | (pattern >> (2 * (lanes & 3)) & 3)
+        else:
+            and_mask, or_mask, xor_mask = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31
+            index = (lanes & ~31) | ((((lanes & 31) & and_mask) | or_mask) ^ xor_mask)
+        got = _full(m, r[a])[:, :, index]
+        if not m.full:
+            got = np.where(m.mask[:, :, index], got, got.dtype.type(0))
+        r[d] = got
+
+    return [run]
+
+
+def wave_bits(m: Machine, flags: Array, bits: int) -> Array:
+    """The flags of each wave's lanes as one integer.  Shape: ``(G, W, 1)``."""
+    packed = np.packbits(np.ascontiguousarray(np.broadcast_to(flags, m.shape)), axis=-1, bitorder="little")
+    padded = np.zeros(packed.shape[:2] + (8,), np.uint8)
+    padded[..., : packed.shape[-1]] = packed
+    return padded.view(np.uint64).astype(ty.int_dtype(bits))
+
+
+def _ballot(c: Compiler, inst: Inst) -> list[Op]:
+    d, a = c.dest(inst), c.slot(inst.operands[0])
+    bits = ty.bit_size(inst.type)
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = wave_bits(m, r[a] & m.mask, bits)
+
+    return [run]
+
+
+def _compare_ballot(fn_of: Callable[[int, ty.Type], Any]) -> Callable[[Compiler, Inst], list[Op]]:
+    """``amdgcn.icmp`` / ``amdgcn.fcmp``: a comparison whose result is the wave's mask."""
+
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        d, a, b = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+        compare = fn_of(c.immediate(inst, 2), inst.operands[0].type)
+        bits = ty.bit_size(inst.type)
+
+        def run(r: list[Any], m: Machine) -> None:
+            r[d] = wave_bits(m, compare(r[a], r[b]) & m.mask, bits)
+
+        return [run]
+
+    return builder
+
+
+_INT_CODES = dict(enumerate("eq ne ugt uge ult ule sgt sge slt sle".split(), 32))
+_FLOAT_CODES = dict(enumerate("false oeq ogt oge olt ole one ord uno ueq ugt uge ult ule une true".split()))
+
+
+def _mbcnt(shift: int) -> Callable[[Compiler, Inst], list[Op]]:
+    """Counts the set bits of a mask below the lane, plus a base."""
+
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        d, mask, base = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+
+        def run(r: list[Any], m: Machine) -> None:
+            lane = np.arange(m.wave_size, dtype=np.int64) - shift
+            width = np.clip(lane, 0, 32).astype(np.uint64)
+            below = ((np.uint64(1) << width) - np.uint64(1)).astype(np.uint32).reshape(1, 1, -1)
+            r[d] = np.bitwise_count(r[mask] & below).astype(np.uint32) + r[base]
+
+        return [run]
+
+    return builder
+
+
+def _dpp(update: bool) -> Callable[[Compiler, Inst], list[Op]]:
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        first = 1 if update else 0
+        control, row_mask, bank_mask, bound = (c.immediate(inst, first + 1 + i) for i in range(4))
+        source = dpp.sources(control, c.wave_size)
+        if source is None:
+            raise SimError(
+                f"'{c.program.text_of(inst)}': unknown DPP control {control:#x}", c.program.where(inst),
+                "see the DPP controls in the ISA manual",
+            )  # fmt: skip
+        lanes = np.arange(c.wave_size)
+        enabled = ((row_mask >> (lanes // 16 % 4)) & 1).astype(bool) & ((bank_mask >> (lanes // 4 % 4)) & 1).astype(bool)
+        valid = source >= 0
+        index = np.where(valid, source, 0)
+        d, a = c.dest(inst), c.slot(inst.operands[first])
+        old = c.slot(inst.operands[0]) if update else None
+
+        def run(r: list[Any], m: Machine) -> None:
+            value = _full(m, r[a])
+            got = value[:, :, index]
+            reaches = np.broadcast_to(valid, m.shape)
+            if not m.full:
+                reaches = reaches & m.mask[:, :, index]
+            zero = got.dtype.type(0)
+            before = zero if old is None else r[old]
+            shaped = reaches[..., None] if got.ndim == 4 else reaches
+            allowed = enabled.reshape((1, 1, -1, 1) if got.ndim == 4 else (1, 1, -1))
+            r[d] = np.where(allowed, np.where(shaped, got, zero if bound else before), before)
+
+        return [run]
+
+    return builder
+
+
+def _permlane(rows: int) -> Callable[[Compiler, Inst], list[Op]]:
+    """``permlane16`` / ``permlanex16``: each lane of a row of 16 picks a lane of the same or the other row."""
+
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        d = c.dest(inst)
+        old, source, low, high = (c.slot(o) for o in inst.operands[:4])
+        fetch_inactive = c.immediate(inst, 4)
+        bound = c.immediate(inst, 5)
+
+        def run(r: list[Any], m: Machine) -> None:
+            lanes = np.arange(m.wave_size)
+            select = np.where(lanes % 16 < 8, dma.first_of_wave(m, r[low]), dma.first_of_wave(m, r[high]))
+            pick = (select >> (4 * (lanes % 8)).astype(np.uint32)) & np.uint32(15)
+            index = ((lanes // 16) ^ rows) * 16 + pick.astype(np.int64)
+            index = np.broadcast_to(index, m.shape)
+            got = choose_lanes(_full(m, r[source]), index)
+            if not m.full and not fetch_inactive:
+                other = got.dtype.type(0) if bound else r[old]
+                got = np.where(choose_lanes(m.mask, index), got, other)
+            r[d] = got
+
+        return [run]
+
+    return builder
+
+
+def _permlane_swap(width: int) -> Callable[[Compiler, Inst], list[Op]]:
+    """``permlane16.swap`` / ``permlane32.swap``: odd rows of the first operand change places with even rows of the second.
+
+    Source: CDNA4 ISA manual, V_PERMLANE16_SWAP_B32, V_PERMLANE32_SWAP_B32.
+    """
+
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        d, a, b = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+
+        def run(r: list[Any], m: Machine) -> None:
+            lanes = np.arange(m.wave_size)
+            odd = (lanes // width) % 2 == 1
+            x, y = _full(m, r[a]), _full(m, r[b])
+            r[d] = (np.where(odd, y[:, :, lanes - width * odd], x), np.where(odd, y, x[:, :, (lanes + width * ~odd)]))
+
+        return [run]
+
+    return builder
+
+
+def _permlane64(c: Compiler, inst: Inst) -> list[Op]:
+    d, a = c.dest(inst), c.slot(inst.operands[0])
+
+    def run(r: list[Any], m: Machine) -> None:
+        lanes = np.arange(m.wave_size)
+        r[d] = _full(m, r[a])[:, :, lanes ^ 32] if m.wave_size == 64 else r[a]
+
+    return [run]
+
+
+_REDUCERS: dict[str, Callable[[ty.Type], Callable[[Array, Array], Array]]] = {
+    "add": lambda t: alu.binary_op("fadd" if isinstance(t, ty.FloatType) else "add", t),
+    "fadd": lambda t: alu.binary_op("fadd", t),
+    "sub": lambda t: alu.binary_op("sub", t),
+    "and": lambda t: np.bitwise_and, "or": lambda t: np.bitwise_or, "xor": lambda t: np.bitwise_xor,
+    "umin": lambda t: np.minimum, "umax": lambda t: np.maximum,
+    "min": lambda t: _signed_pick(t, np.less_equal), "max": lambda t: _signed_pick(t, np.greater_equal),
+    "fmin": lambda t: np.fmin, "fmax": lambda t: np.fmax,
+}  # fmt: skip
+
+
+def _signed_pick(t: ty.Type, better: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    bits = ty.bit_size(t)
+    return lambda a, b: np.where(better(alu.sign_extended(a, bits), alu.sign_extended(b, bits)), a, b)
+
+
+def _wave_reduce(operation: str) -> Callable[[Compiler, Inst], list[Op]]:
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        d, a = c.dest(inst), c.slot(inst.operands[0])
+        fn = _REDUCERS[operation](inst.type)
+
+        def run(r: list[Any], m: Machine) -> None:
+            value = _full(m, r[a])
+            total = np.zeros(m.shape[:2] + (1,), value.dtype)
+            started = np.zeros(m.shape[:2] + (1,), bool)
+            for lane in range(m.wave_size):
+                active = m.mask[:, :, lane : lane + 1]
+                part = value[:, :, lane : lane + 1]
+                if operation == "sub" and lane == 0:
+                    total = np.where(active, total - part, total)
+                else:
+                    total = np.where(active, np.where(started, fn(total, part), part), total)
+                started = started | active
+            r[d] = total
+
+        return [run]
+
+    return builder
+
+
+def _set_inactive(c: Compiler, inst: Inst) -> list[Op]:
+    d, a, b = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = np.where(m.mask, r[a], r[b])
+
+    return [run]
+
+
+TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
+    "amdgcn.readfirstlane": _readfirstlane,
+    "amdgcn.readlane": _readlane,
+    "amdgcn.writelane": _writelane,
+    "amdgcn.ds.bpermute": _bpermute,
+    "amdgcn.ds.permute": _permute,
+    "amdgcn.ds.swizzle": _swizzle,
+    "amdgcn.ballot": _ballot,
+    "amdgcn.icmp": _compare_ballot(lambda code, t: alu.integer_compare(_INT_CODES[code], t)),
+    "amdgcn.fcmp": _compare_ballot(lambda code, t: alu.float_compare(_FLOAT_CODES[code], t)),
+    "amdgcn.mbcnt.lo": _mbcnt(0),
+    "amdgcn.mbcnt.hi": _mbcnt(32),
+    "amdgcn.mov.dpp": _dpp(False),
+    "amdgcn.update.dpp": _dpp(True),
+    "amdgcn.permlane16": _permlane(0),
+    "amdgcn.permlanex16": _permlane(1),
+    "amdgcn.permlane16.swap": _permlane_swap(16),
+    "amdgcn.permlane32.swap": _permlane_swap(32),
+    "amdgcn.permlane64": _permlane64,
+    "amdgcn.set.inactive": _set_inactive,
+    **{f"amdgcn.wave.reduce.{op}": _wave_reduce(op) for op in _REDUCERS},
+}

@@ -1,0 +1,175 @@
+"""Where variables live: LDS, stack slots, and constant data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import SimError
+from ..target import Target
+from . import alu
+from . import types as ty
+from .cfg import Node
+from .ir import Const, Function, Global, Inst, Module, Operand
+from .memory import HEAP_BASE, Region, unit_of
+from .values import Array, constant
+
+if TYPE_CHECKING:
+    from .compile import Compiler
+
+# Between LDS variables and between stack slots; the hardware packs them, so their real sum is checked apart.
+_GAP_BYTES = 256
+# Constant data of the module starts the heap; the buffers of the caller follow.
+_FIRST_BYTES = 4096
+
+
+def _up(value: int, align: int) -> int:
+    return -(-value // align) * align
+
+
+class LdsLayout:
+    """Addresses of the LDS variables of a module.
+
+    Raises:
+        SimError: They need more LDS than the target has.
+    """
+
+    def __init__(self, module: Module, kernel: Function, target: Target) -> None:
+        self.target, self.kernel = target, kernel
+        self.addresses: dict[str, int] = {}
+        self.fixed: list[Region] = []
+        self.dynamic: list[Global] = []
+        self.static_bytes = end = 0
+        for variable in module.globals.values():
+            if variable.space != 3:
+                continue
+            size = ty.alloc_size(variable.type)
+            align = max(variable.align, ty.abi_align(variable.type))
+            if variable.external or size == 0:
+                self.dynamic.append(variable)
+                continue
+            self.static_bytes = _up(self.static_bytes, align) + size
+            start = _up(end, max(align, 128))
+            self.addresses[variable.name] = start
+            self.fixed.append(Region(variable.name, start, size))
+            end = start + size + _GAP_BYTES
+        self.dynamic_start = _up(end, 128)
+        for variable in self.dynamic:
+            self.addresses[variable.name] = self.dynamic_start
+
+    def regions(self, dynamic_bytes: int) -> tuple[list[Region], int]:
+        """The regions with that much dynamic LDS, and the bytes of one copy (a multiple of 16)."""
+        regions = list(self.fixed)
+        end = self.dynamic_start
+        if dynamic_bytes:
+            name = self.dynamic[0].name if self.dynamic else "dynamic LDS"
+            regions.append(Region(name, self.dynamic_start, dynamic_bytes))
+            end += dynamic_bytes
+        total = self.static_bytes + dynamic_bytes
+        if total > self.target.lds_bytes:
+            raise SimError(
+                f"@{self.kernel.name} needs {total} bytes of LDS, {self.target.processor} has {self.target.lds_bytes}",
+                fix="use smaller tiles or fewer stages",
+            )
+        return regions, _up(end, 16) if regions else 0
+
+
+class ConstantData:
+    """The global variables outside LDS: their bytes go into the heap of a launch."""
+
+    def __init__(self, module: Module) -> None:
+        self.addresses: dict[str, int] = {}
+        self.items: list[tuple[Region, Global]] = []
+        address = HEAP_BASE + _FIRST_BYTES
+        for variable in module.globals.values():
+            if variable.space == 3 or variable.external:
+                continue
+            address = _up(address, max(variable.align, ty.abi_align(variable.type), 16))
+            size = ty.alloc_size(variable.type)
+            self.addresses[variable.name] = address
+            self.items.append((Region("@" + variable.name, address, size, variable.constant), variable))
+            address += size + _GAP_BYTES
+        self.end = _up(address, 256)
+
+    def image(self, variable: Global, addresses: dict[str, int]) -> Array:
+        """The initial bytes of a variable."""
+        out = np.zeros(ty.alloc_size(variable.type), np.uint8)
+        if variable.init is not None:
+            _write(out, 0, variable.type, variable.init, addresses)
+        return out
+
+
+def _write(out: Array, at: int, t: ty.Type, init: Operand, addresses: dict[str, int]) -> None:
+    if isinstance(init, Const) and init.kind in ("zero", "undef", "poison"):
+        return
+    if isinstance(init, Const) and init.kind == "bytes":
+        out[at : at + len(init.value)] = np.frombuffer(init.value, np.uint8)
+        return
+    if isinstance(t, (ty.StructType, ty.ArrayType)) and isinstance(init, Const):
+        offsets = (
+            ty.struct_offsets(t) if isinstance(t, ty.StructType) else
+            [i * ty.alloc_size(t.elem) for i in range(t.count)]
+        )  # fmt: skip
+        for offset, elem in zip(offsets, init.value, strict=False):
+            _write(out, at + offset, elem.type, elem, addresses)
+        return
+    raw = alu.to_bytes(t, constant(init, addresses)).ravel()
+    out[at : at + raw.size] = raw
+
+
+def lay_out_frame(compiler: Compiler, graph: list[Node]) -> None:
+    """Gives every ``alloca`` a fixed place in the lane's private memory.
+
+    Raises:
+        SimError: An ``alloca`` of a run-time size.
+    """
+    program, end = compiler.program, 0
+    for node in graph:
+        for inst in node.insts:
+            if inst.op != "alloca":
+                continue
+            base = inst.extra["base_type"]
+            count = compiler.literal(inst.operands[0]) if inst.operands else 1
+            if count is None:
+                raise SimError(
+                    f"'{program.text_of(inst)}' has a run-time size", program.where(inst), "give it a constant size"
+                )
+            align = max(inst.extra.get("align", 0), ty.abi_align(base))
+            start = _up(end, max(align, 16))
+            inst.extra["address"] = start
+            program.frame_regions.append(Region(f"%{inst.name}", start, count * ty.alloc_size(base)))
+            end = start + count * ty.alloc_size(base) + 64
+    program.frame_bytes = _up(end, 16)
+
+
+_LDS_DMA = ("load.lds", "load.to.lds")
+
+
+def granule(graph: list[Node]) -> int:
+    """Bytes that divide the size and alignment of every access that may touch LDS."""
+    smallest = 16
+    for node in graph:
+        for inst in node.insts:
+            smallest = min(smallest, _access_unit(inst))
+    return smallest
+
+
+def _access_unit(inst: Inst) -> int:
+    if inst.op in ("load", "store", "atomicrmw", "cmpxchg"):
+        pointer = inst.operands[1] if inst.op == "store" else inst.operands[0]
+        value = inst.operands[0].type if inst.op == "store" else inst.type
+        if inst.op == "cmpxchg":
+            value = inst.operands[1].type
+        if getattr(pointer.type, "space", 0) not in (0, 3):
+            return 16
+        if isinstance(value, (ty.StructType, ty.ArrayType)):
+            return 1
+        return unit_of(ty.store_size(value), inst.extra.get("align") or ty.abi_align(value))
+    if inst.op == "call" and inst.callee and inst.callee.startswith("llvm."):
+        if any(word in inst.callee for word in _LDS_DMA):
+            return 1
+        touches = any(getattr(o.type, "space", -1) in (0, 3) for o in inst.operands)
+        if touches and inst.callee.startswith(("llvm.mem", "llvm.amdgcn.ds.", "llvm.amdgcn.global.load", "llvm.masked")):
+            return 1
+    return 16

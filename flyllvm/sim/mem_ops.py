@@ -1,0 +1,407 @@
+"""Loads, stores, stack slots and fences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SimError
+from . import alu, poison
+from . import types as ty
+from .ir import Inst
+from .memory import UNITS, Space, known_alignment, unit_of
+from .sync import ATOMIC, synchronises_waves
+from .values import LDS_APERTURE, PRIVATE_APERTURE, Array, scalar
+
+if TYPE_CHECKING:
+    from .compile import Compiler, Op
+    from .machine import Machine
+
+_SPACES = {1: "global", 4: "global", 0: "flat", 3: "LDS", 5: "private"}
+
+
+class Located:
+    """Where an access goes.
+
+    Attributes:
+        space: The memory.
+        offset: Flat byte offsets, of all lanes (broadcastable) or of the running ones alone.
+        packed: ``offset`` holds running lanes only, in one axis.
+        unit: Bytes that can move at once.
+    """
+
+    __slots__ = ("offset", "packed", "space", "unit")
+
+    def __init__(self, space: Space, offset: Array, packed: bool, unit: int) -> None:
+        self.space, self.offset, self.packed, self.unit = space, offset, packed, unit
+
+
+def running(m: Machine, a: Array) -> Array:
+    """The values of the running lanes, one after the other."""
+    result: Array = np.broadcast_to(a, m.shape + a.shape[3:])[m.mask]
+    return result
+
+
+def expanded(m: Machine, packed: Array) -> Array:
+    """The inverse of `running`; other lanes are zero."""
+    out = np.zeros(m.shape + packed.shape[1:], packed.dtype)
+    out[m.mask] = packed
+    return out
+
+
+def locate(
+    m: Machine, inst: Inst, space_name: str, address: Array, byte_count: int, align: int, write: bool
+) -> Located:
+    """Checks alignment and bounds of an access by the running lanes, and finds its bytes.
+
+    Units: ``byte_count`` and ``align`` in bytes.
+
+    Raises:
+        SimError: Misaligned, or outside every region.
+    """
+    packed = not m.full and (address.size > 1 or space_name != "global")
+    pointer = running(m, address) if packed else address
+    known = known_alignment(pointer)
+    if known < min(align, 16) or (align > 16 and (pointer & pointer.dtype.type(align - 1)).any()):
+        bad = pointer & pointer.dtype.type(align - 1) != 0
+        first = int(np.atleast_1d(pointer)[np.atleast_1d(bad)].flat[0])
+        m.fault(inst, f"address {_show(m, space_name, first)} is not a multiple of {align}, as the instruction's align "
+                      "promises", bad, f"align the address to {align} bytes, or lower the align")  # fmt: skip
+    unit = unit_of(byte_count, known)
+    space = _space(m, inst, space_name)
+    _check_bounds(m, inst, space, pointer, byte_count, write)
+    if space_name == "global":
+        return Located(space, (pointer - np.uint64(space.base)).view(np.int64), packed, unit)
+    offset = pointer.astype(np.int64)
+    base = m.lds_base if space_name == "LDS" else m.private_base
+    if packed:
+        return Located(space, offset + running(m, base), True, unit)
+    offset = offset + base
+    if offset.shape[1] != m.waves:
+        offset = np.broadcast_to(offset, (m.groups, m.waves, offset.shape[2]))
+    return Located(space, offset, False, unit)
+
+
+def _space(m: Machine, inst: Inst, name: str) -> Space:
+    if name == "global":
+        return m.heap
+    if name == "LDS":
+        return m.lds
+    if m.private is None:
+        m.fault(inst, "private memory is used, but the kernel has no alloca")
+    return m.private
+
+
+def _check_bounds(m: Machine, inst: Inst, space: Space, pointer: Array, byte_count: int, write: bool) -> None:
+    region = space.find(pointer, byte_count)
+    if region is None:
+        bad = space.outside(pointer, byte_count)
+        if bad.any():
+            _out_of_bounds(m, inst, space, pointer, bad, byte_count, write)
+        regions = space.touched(pointer) if write else []
+    else:
+        regions = [region] if write else []
+    for touched in regions:
+        if touched.readonly:
+            m.fault(inst, f"store into read-only {touched.name}", fix="pass a writeable array")
+        touched.written = True
+
+
+def _out_of_bounds(
+    m: Machine, inst: Inst, space: Space, pointer: Array, bad: Array, byte_count: int, write: bool
+) -> None:
+    first = int(pointer[bad].flat[0])
+    verb = "writes" if write else "reads"
+    m.fault(
+        inst, f"{verb} {byte_count} bytes out of bounds, at {_show(m, space.name, first)}", bad,
+        "check the index against the size, or mask the access",
+    )  # fmt: skip
+
+
+def _show(m: Machine, space_name: str, address: int) -> str:
+    """An address relative to the nearest region."""
+    space = {"global": m.heap, "LDS": m.lds, "private": m.private}[space_name]
+    if space is None or not space.regions:
+        return f"{space_name} address {address:#x} (there is no {space_name} memory)"
+    if space_name == "global" and address < 4096:
+        return f"global address {address:#x} (null pointer)"
+    region = space.region_of(address)
+    after = next((r for r in space.regions if r.start > address), None)
+    if region is None or (after is not None and after.start - address < address - region.start - region.size):
+        region = after or space.regions[0]
+    offset = address - region.start
+    name = region.name if space_name == "global" or region.name.startswith("%") else f"@{region.name}"
+    if abs(offset) > 1 << 40:
+        return f"{space_name} address {address:#x}, far from every buffer"
+    return f"byte {offset} of {name} ({region.size} bytes)"
+
+
+# ---- reading and writing values
+
+
+def read(m: Machine, inst: Inst, where: Located, byte_count: int, shadowed: bool = True) -> Array:
+    """The units at a located access; checks that they were written before."""
+    if where.space is m.lds:
+        if shadowed:
+            m.shadow.on_read(m, inst, m.shadow.indices(where.offset, byte_count))
+    elif where.space is m.private:
+        known = m.private_written[where.offset[..., None] + np.arange(byte_count)]
+        if not known.all():
+            m.fault(inst, "read of private memory that was never written", ~known.all(axis=-1),
+                    "initialise the variable")  # fmt: skip
+    return where.space.gather(where.offset, byte_count, where.unit)
+
+
+def write(m: Machine, inst: Inst, where: Located, raw: Array, flags: int = 0) -> None:
+    """Writes bytes to a located access.
+
+    Shape: ``raw`` is uint8, ``lanes + (bytes,)``, broadcastable to the lanes of ``where``.
+    """
+    byte_count = raw.shape[-1]
+    units = raw.view(UNITS[where.unit])
+    offset = where.offset
+    if offset.shape != units.shape[:-1]:
+        shape = np.broadcast_shapes(offset.shape, units.shape[:-1])
+        offset, units = np.broadcast_to(offset, shape), np.broadcast_to(units, shape + units.shape[-1:])
+    where.space.scatter(offset, units, where.unit)
+    if where.space is m.lds:
+        _shadow_write(m, inst, where, offset, units, byte_count, flags)
+    elif where.space is m.private:
+        m.private_written[offset[..., None] + np.arange(byte_count)] = True
+
+
+def _shadow_write(
+    m: Machine, inst: Inst, where: Located, offset: Array, units: Array, byte_count: int, flags: int
+) -> None:
+    def lost() -> Array:
+        now = where.space.gather(offset, byte_count, where.unit)
+        same = np.ascontiguousarray(now).view(np.uint8) == np.ascontiguousarray(units).view(np.uint8)
+        result: Array = ~same.all(axis=-1)
+        return result
+
+    m.shadow.on_write(m, inst, m.shadow.indices(offset, byte_count), flags, lost)
+
+
+Loader = Callable[["Machine", Array], Any]
+
+
+def _parts(t: ty.Type) -> list[tuple[int, ty.Type]] | None:
+    """Offset and type of the members of an aggregate."""
+    if isinstance(t, ty.StructType):
+        return list(zip(ty.struct_offsets(t), t.elems or (), strict=False))
+    if isinstance(t, ty.ArrayType):
+        return [(i * ty.alloc_size(t.elem), t.elem) for i in range(t.count)]
+    return None
+
+
+def loader(inst: Inst, t: ty.Type, space_name: str, align: int) -> Loader:
+    """A function that loads a value of type ``t`` from addresses."""
+    parts = _parts(t)
+    if parts is not None:
+        loaders = [(o, loader(inst, e, space_name, min(align, o & -o) if o else align)) for o, e in parts]
+
+        def load_parts(m: Machine, address: Array) -> Any:
+            return tuple(fn(m, address + address.dtype.type(o)) for o, fn in loaders)
+
+        return load_parts
+    if space_name == "flat":
+        return _flat_loader(inst, t, align)
+    if isinstance(t, ty.PtrType) and t.space in (7, 8):
+        return _descriptor_loader(inst, t, space_name, align)
+    byte_count = ty.store_size(t)
+    plain = ty.bit_size(ty.scalar_of(t)) in (8, 16, 32, 64)
+    dtype, vector = ty.dtype_of(t), isinstance(t, ty.VecType)
+
+    def load(m: Machine, address: Array) -> Any:
+        where = locate(m, inst, space_name, address, byte_count, align, False)
+        raw = read(m, inst, where, byte_count)
+        if plain:
+            value = raw.view(dtype)
+            value = value if vector else value[..., 0]
+        else:
+            value = alu.from_bytes(t, raw.view(np.uint8))
+        return expanded(m, value) if where.packed else value
+
+    return load
+
+
+def _descriptor_loader(inst: Inst, t: ty.PtrType, space_name: str, align: int) -> Loader:
+    if t.space == 7:
+        raise SimError("loads of fat buffer pointers are not known", fix="load the parts")
+    words = loader(inst, ty.vec_type(4, ty.I32), space_name, align)
+
+    def load(m: Machine, address: Array) -> Any:
+        return rsrc_from_words(words(m, address))
+
+    return load
+
+
+def rsrc_from_words(words: Array) -> tuple[Array, Array, Array, Array]:
+    """A buffer descriptor from its four 32-bit words.
+
+    Source: CDNA3 ISA manual, buffer resource descriptor (V#).
+    """
+    low, high = words[..., 0].astype(np.uint64), words[..., 1].astype(np.uint64)
+    base = low | (high & np.uint64(0xFFFF)) << np.uint64(32)
+    stride = (words[..., 1] >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.uint16)
+    return base, stride, words[..., 2].astype(np.uint64), words[..., 3]
+
+
+def words_from_rsrc(rsrc: tuple[Array, ...]) -> Array:
+    """The four 32-bit words of a buffer descriptor."""
+    base, stride, records, flags = rsrc[:4]
+    low = (base & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    high = (base >> np.uint64(32) & np.uint64(0xFFFF)).astype(np.uint32) | stride.astype(np.uint32) << np.uint32(16)
+    parts = np.broadcast_arrays(low, high, records.astype(np.uint32), flags)
+    return np.stack(parts, axis=-1)
+
+
+def _each_flat(m: Machine, address: Array, action: Callable[[str, Array], Any]) -> list[tuple[Array, Any]]:
+    """Runs an access once per memory that flat addresses point to, with the lanes of that memory."""
+    wide = np.broadcast_to(address, m.shape)
+    high = wide >> np.uint64(32)
+    masks = {"LDS": high == LDS_APERTURE, "private": high == PRIVATE_APERTURE}
+    masks["global"] = ~(masks["LDS"] | masks["private"])
+    saved, results = m.mask, []
+    for name, mask in masks.items():
+        lanes = mask & saved
+        if lanes.any():
+            m.enter(lanes)
+            target = wide if name == "global" else wide.astype(np.uint32)
+            results.append((lanes, action(name, target)))
+    m.enter(saved)
+    return results
+
+
+def _flat_loader(inst: Inst, t: ty.Type, align: int) -> Loader:
+    loaders = {name: loader(inst, t, name, align) for name in ("global", "LDS", "private")}
+
+    def load(m: Machine, address: Array) -> Any:
+        value: Any = None
+        for lanes, part in _each_flat(m, address, lambda name, a: loaders[name](m, a)):
+            full = np.broadcast_to(part, m.shape + part.shape[3:])
+            value = full if value is None else np.where(lanes[..., None] if full.ndim == 4 else lanes, full, value)
+        return value
+
+    return load
+
+
+Storer = Callable[["Machine", Array, Any], None]
+
+
+def storer(inst: Inst, t: ty.Type, space_name: str, align: int, flags: int = 0) -> Storer:
+    """A function that stores a value of type ``t`` to addresses."""
+    parts = _parts(t)
+    if parts is not None:
+        storers = [(o, storer(inst, e, space_name, min(align, o & -o) if o else align, flags)) for o, e in parts]
+
+        def store_parts(m: Machine, address: Array, value: Any) -> None:
+            for (o, fn), part in zip(storers, value, strict=True):
+                fn(m, address + address.dtype.type(o), part)
+
+        return store_parts
+    if space_name == "flat":
+        each = {name: storer(inst, t, name, align, flags) for name in ("global", "LDS", "private")}
+
+        def store_flat(m: Machine, address: Array, value: Any) -> None:
+            _each_flat(m, address, lambda name, a: each[name](m, a, value))
+
+        return store_flat
+    if isinstance(t, ty.PtrType) and t.space in (7, 8):
+        words = storer(inst, ty.vec_type(4, ty.I32), space_name, align, flags)
+        return lambda m, address, value: words(m, address, words_from_rsrc(value))
+    byte_count = ty.store_size(t)
+
+    def store(m: Machine, address: Array, value: Any) -> None:
+        where = locate(m, inst, space_name, address, byte_count, align, True)
+        if where.packed:
+            value = running(m, value)
+            raw = alu.to_bytes(t, value)
+        else:
+            raw = alu.to_bytes(t, value)
+        write(m, inst, where, raw, flags)
+
+    return store
+
+
+def space_of(c: Compiler, inst: Inst, position: int) -> str:
+    """Name of the memory that a pointer operand points to."""
+    space = getattr(inst.operands[position].type, "space", 0)
+    name = _SPACES.get(space)
+    if name is None:
+        raise SimError(
+            f"'{c.program.text_of(inst)}': no access to address space {space}", c.program.where(inst),
+            "address spaces that can be accessed: 0 (flat), 1, 4 (global), 3 (LDS), 5 (private), 7 (buffer)",
+        )  # fmt: skip
+    return name
+
+
+def build_load(c: Compiler, inst: Inst) -> list[Op]:
+    """``load``."""
+    if getattr(inst.operands[0].type, "space", 0) == 7:
+        from . import buffers
+
+        return buffers.build_fat_load(c, inst)
+    align = inst.extra.get("align") or ty.abi_align(inst.type)
+    fn = loader(inst, inst.type, space_of(c, inst, 0), align)
+    d, p = c.dest(inst), c.slot(inst.operands[0])
+    guard = poison.guard(c, inst, [0], "the address")
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = fn(m, r[p])
+
+    return [guard, run] if guard else [run]
+
+
+def build_store(c: Compiler, inst: Inst) -> list[Op]:
+    """``store``."""
+    if getattr(inst.operands[1].type, "space", 0) == 7:
+        from . import buffers
+
+        return buffers.build_fat_store(c, inst)
+    t = inst.operands[0].type
+    align = inst.extra.get("align") or ty.abi_align(t)
+    flags = ATOMIC if "atomic" in inst.flags else 0
+    fn = storer(inst, t, space_of(c, inst, 1), align, flags)
+    v, p = c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    checks = [poison.guard(c, inst, [1], "the address"), poison.guard(c, inst, [0], "the stored value")]
+
+    def run(r: list[Any], m: Machine) -> None:
+        fn(m, r[p], r[v])
+
+    return [*(k for k in checks if k), run]
+
+
+def build_alloca(c: Compiler, inst: Inst) -> list[Op]:
+    """``alloca``: a fixed place in each lane's private memory, without content."""
+    d, start = c.dest(inst), inst.extra["address"]
+    flat = getattr(inst.type, "space", 5) == 0
+    address = scalar(ty.I64, start | PRIVATE_APERTURE << 32) if flat else scalar(ty.I32, start)
+    count = c.literal(inst.operands[0]) if inst.operands else 1
+    size = (count or 1) * ty.alloc_size(inst.extra["base_type"])
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = address
+        rows = m.private_written.reshape(m.shape + (-1,))
+        rows[m.mask, start : start + size] = False
+
+    return [run]
+
+
+def build_fence(c: Compiler, inst: Inst) -> list[Op]:
+    """``fence``: releases and acquires what barriers will order."""
+    if not synchronises_waves(inst.extra.get("scope", "")):
+        return []
+    order = inst.extra.get("order", "")
+    releases = order in ("release", "acq_rel", "seq_cst")
+    acquires = order in ("acquire", "acq_rel", "seq_cst")
+
+    def run(r: list[Any], m: Machine) -> None:
+        if releases:
+            m.sync.release(m)
+        if acquires:
+            m.sync.acquire(m)
+
+    return [run]

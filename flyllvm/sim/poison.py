@@ -1,0 +1,283 @@
+"""Poison and undef: which values may be poison is found before running, masks are kept only for those.
+
+A value that the analysis clears costs nothing at run time.  For the others ``machine.poison[slot]`` is ``None`` (no
+poison now) or a mask; a store, address, branch or division that reads a set flag of a running lane is an error.
+
+Source: LLVM LangRef, poison values, undefined values, freeze.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import alu
+from . import types as ty
+from .cfg import Node
+from .ir import Const, Inst, Operand, Reg
+from .values import Array
+
+if TYPE_CHECKING:
+    from .compile import Compiler
+    from .machine import Machine
+
+_CLEAN = frozenset(("freeze", "load", "alloca", "atomicrmw", "cmpxchg"))
+_SHIFTS = ("shl", "lshr", "ashr")
+
+
+def _width(t: ty.Type) -> int:
+    return t.count if isinstance(t, ty.VecType) else 1
+
+
+def constant_bits(operand: Operand) -> int:
+    """Poison or undef elements of a constant, one bit per element."""
+    if not isinstance(operand, Const):
+        return 0
+    if operand.kind in ("poison", "undef"):
+        return (1 << _width(operand.type)) - 1
+    if operand.kind == "agg" and isinstance(operand.type, ty.VecType):
+        return sum(1 << i for i, e in enumerate(operand.value) if constant_bits(e))
+    return 0
+
+
+def constant_mask(operand: Operand) -> Any:
+    """The poison mask of a constant for the machine."""
+    bits = constant_bits(operand)
+    if not bits or isinstance(operand.type, (ty.StructType, ty.ArrayType)):
+        return None
+    if isinstance(operand.type, ty.VecType):
+        return np.array([bool(bits >> i & 1) for i in range(operand.type.count)]).reshape(1, 1, 1, -1)
+    return np.ones((1, 1, 1), bool)
+
+
+def analyse(graph: list[Node]) -> dict[str, int]:
+    """Elements of each value that may be poison, one bit per element; values that are never poison are absent."""
+    state: dict[str, int] = {}
+
+    def bits(operand: Operand) -> int:
+        return state.get(operand.name, 0) if isinstance(operand, Reg) else constant_bits(operand)
+
+    changed = True
+    while changed:
+        changed = False
+        for node in graph:
+            for inst in (*node.phis, *node.insts):
+                if inst.name is None:
+                    continue
+                new = _transfer(inst, bits)
+                if new & ~state.get(inst.name, 0):
+                    state[inst.name] = state.get(inst.name, 0) | new
+                    changed = True
+    return state
+
+
+def _transfer(inst: Inst, bits: Callable[[Operand], int]) -> int:
+    op, operands = inst.op, inst.operands
+    if op in _CLEAN or isinstance(inst.type, (ty.StructType, ty.ArrayType)):
+        return 0
+    every = (1 << _width(inst.type)) - 1
+    if op == "insertelement":
+        index = operands[2]
+        if isinstance(index, Const) and index.kind in ("int", "zero"):
+            at = 1 << int(index.value or 0)
+            return (bits(operands[0]) & ~at) | (at if bits(operands[1]) else 0)
+        return bits(operands[0]) | (every if bits(operands[1]) else 0)
+    if op == "extractelement":
+        index = operands[1]
+        if isinstance(index, Const) and index.kind in ("int", "zero"):
+            return bits(operands[0]) >> int(index.value or 0) & 1
+        return int(bits(operands[0]) != 0)
+    if op == "shufflevector":
+        return _shuffle_bits(inst, bits)
+    if op == "call" and not elementwise_call(inst):
+        return every if any(bits(o) for o in operands) else 0
+    seed = every if may_overshift(inst) or op in ("fptosi", "fptoui") else 0
+    for operand in operands:
+        part = bits(operand)
+        if part:
+            seed |= part if _width(operand.type) == _width(inst.type) else every
+    return seed
+
+
+def elementwise_call(inst: Inst) -> bool:
+    """Whether element i of the result depends only on elements i of the operands."""
+    name = inst.callee or ""
+    return name.startswith("llvm.") and not name.startswith("llvm.amdgcn.") and not name.startswith("llvm.vector")
+
+
+def may_overshift(inst: Inst) -> bool:
+    """Whether a shift amount might reach the width."""
+    if inst.op not in _SHIFTS:
+        return False
+    amount, width = inst.operands[1], ty.bit_size(ty.scalar_of(inst.type))
+    if isinstance(amount, Const):
+        if amount.kind in ("int", "zero"):
+            return int(amount.value or 0) >= width
+        if amount.kind == "agg":
+            return not all(isinstance(e, Const) and e.kind in ("int", "zero") and int(e.value or 0) < width
+                           for e in amount.value)  # fmt: skip
+    return True
+
+
+def shuffle_indices(inst: Inst) -> list[int | None]:
+    """Source element of each result element, counted over both operands; ``None`` for poison."""
+    mask = inst.operands[2]
+    count = _width(mask.type)
+    if isinstance(mask, Const) and mask.kind == "agg":
+        return [int(e.value or 0) if e.kind in ("int", "zero") else None for e in mask.value]
+    if isinstance(mask, Const) and mask.kind in ("poison", "undef"):
+        return [None] * count
+    return [0] * count
+
+
+def _shuffle_bits(inst: Inst, bits: Callable[[Operand], int]) -> int:
+    both = bits(inst.operands[0]) | bits(inst.operands[1]) << _width(inst.operands[0].type)
+    return sum(1 << i for i, s in enumerate(shuffle_indices(inst)) if s is None or both >> s & 1)
+
+
+# ---- run time
+
+
+def _union(flags: list[Any], target_vector: bool) -> Any:
+    result: Any = None
+    for flag in flags:
+        if flag is None:
+            continue
+        if target_vector and flag.ndim == 3:
+            flag = flag[..., None]
+        elif not target_vector and flag.ndim == 4:
+            flag = flag.any(axis=-1)
+        result = flag if result is None else result | flag
+    return result
+
+
+def tracker(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None] | None:
+    """The closure that computes the poison mask of a result after its value."""
+    if isinstance(inst.type, (ty.StructType, ty.ArrayType)):
+        return None
+    d, slots = c.dest(inst), [c.slot(o) for o in inst.operands if o.type is not ty.METADATA]
+    special = {
+        "insertelement": _track_insert, "extractelement": _track_extract, "shufflevector": _track_shuffle,
+        "select": _track_select,
+    }.get(inst.op)  # fmt: skip
+    if special is not None:
+        return special(c, inst, d, slots)
+    seed = _seed(inst, slots)
+    vector = isinstance(inst.type, ty.VecType)
+    aligned = not (inst.op == "call" and not elementwise_call(inst))
+
+    def track(r: list[Any], m: Machine) -> None:
+        flags = [m.poison[s] for s in slots]
+        if seed is not None:
+            flags.append(seed(r))
+        result = _union(flags, vector)
+        if result is not None and vector and (not aligned or result.shape[-1] not in (1, r[d].shape[-1])):
+            result = np.broadcast_to(result.any(axis=-1, keepdims=True), result.shape[:-1] + r[d].shape[-1:])
+        m.poison[d] = result if result is not None and result.any() else None
+
+    return track
+
+
+def _seed(inst: Inst, slots: list[int]) -> Callable[[list[Any]], Array] | None:
+    if may_overshift(inst):
+        width = ty.bit_size(ty.scalar_of(inst.type))
+        return lambda r: r[slots[1]] >= width
+    if inst.op in ("fptosi", "fptoui"):
+        bits = ty.bit_size(ty.scalar_of(inst.type))
+        check = alu.out_of_range(inst.operands[0].type, bits, inst.op == "fptosi")
+        return lambda r: check(r[slots[0]])
+    return None
+
+
+def _expanded(flags: Any, count: int) -> Array:
+    if flags is None:
+        return np.zeros((1, 1, 1, count), bool)
+    return np.broadcast_to(flags if flags.ndim == 4 else flags[..., None], flags.shape[:3] + (count,))
+
+
+def _settle(flags: Array) -> Any:
+    return flags if flags.any() else None
+
+
+def _track_insert(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable[[list[Any], Machine], None]:
+    count = _width(inst.type)
+
+    def track(r: list[Any], m: Machine) -> None:
+        vector, value = m.poison[slots[0]], m.poison[slots[1]]
+        at = r[slots[2]][..., None] == np.arange(count)
+        if vector is None and value is None:
+            m.poison[d] = None
+            return
+        m.poison[d] = _settle(np.where(at, _expanded(value, count), _expanded(vector, count)))
+
+    return track
+
+
+def _track_extract(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable[[list[Any], Machine], None]:
+    count = _width(inst.operands[0].type)
+
+    def track(r: list[Any], m: Machine) -> None:
+        flags = m.poison[slots[0]]
+        if flags is None:
+            m.poison[d] = None
+            return
+        at = r[slots[1]][..., None] == np.arange(count)
+        m.poison[d] = _settle((_expanded(flags, count) & at).any(axis=-1))
+
+    return track
+
+
+def _track_shuffle(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable[[list[Any], Machine], None]:
+    count = _width(inst.operands[0].type)
+    indices = shuffle_indices(inst)
+    lost = np.array([i is None for i in indices])
+    source = np.array([0 if i is None else i for i in indices])
+
+    def track(r: list[Any], m: Machine) -> None:
+        first, second = _expanded(m.poison[slots[0]], count), _expanded(m.poison[slots[1]], count)
+        shape = np.broadcast_shapes(first.shape[:3], second.shape[:3])
+        both = np.concatenate(
+            [np.broadcast_to(first, shape + (count,)), np.broadcast_to(second, shape + (count,))], axis=-1
+        )
+        m.poison[d] = _settle(both[..., source] | lost)
+
+    return track
+
+
+def _track_select(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable[[list[Any], Machine], None]:
+    count = _width(inst.type)
+    vector = isinstance(inst.type, ty.VecType)
+
+    def track(r: list[Any], m: Machine) -> None:
+        cond, yes, no = (m.poison[s] for s in slots)
+        if cond is None and yes is None and no is None:
+            m.poison[d] = None
+            return
+        pick = r[slots[0]]
+        if vector and pick.ndim == 3:
+            pick = pick[..., None]
+        parts = [_expanded(f, count) if vector else (np.zeros((1, 1, 1), bool) if f is None else f)
+                 for f in (cond, yes, no)]  # fmt: skip
+        m.poison[d] = _settle(parts[0] | np.where(pick, parts[1], parts[2]))
+
+    return track
+
+
+def guard(c: Compiler, inst: Inst, positions: list[int], use: str) -> Callable[[list[Any], Machine], None] | None:
+    """A closure that reports poison in operands of an instruction with side effects."""
+    slots = [c.slot(inst.operands[p]) for p in positions if c.is_poison(inst.operands[p])]
+    if not slots:
+        return None
+
+    def check(r: list[Any], m: Machine) -> None:
+        for slot in slots:
+            flags = m.poison[slot]
+            if flags is None:
+                continue
+            bad = (flags.any(axis=-1) if flags.ndim == 4 else flags) & m.mask
+            if bad.any():
+                m.fault(inst, f"{use} is poison or undef", bad, "initialise the value on every path that leads here")
+
+    return check

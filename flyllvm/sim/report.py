@@ -1,0 +1,76 @@
+"""What a simulation found and counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+FOOTER = (
+    "Checked: the LLVM IR as written. Out of scope: waits and hazards that LLVM's back end inserts after it, "
+    "occupancy, timing."
+)
+
+
+class SimReport:
+    """The result of a run without faults.
+
+    Attributes:
+        kernel: Name of the kernel.
+        target: Target id.
+        grid: Workgroups per axis.
+        block: Work items per axis.
+        seconds: Wall time of the run, compilation to closures included.
+        instructions: Dynamic instructions, counted per wave, by kind.
+        lane_instructions: Dynamic instructions, counted per running lane.
+        matrix_flops: Multiplications and additions of matrix instructions.
+        divergences: Branches at which lanes of a chunk went both ways.
+        clipped: Lanes whose buffer access went past the end of the descriptor, by author's location.
+        warnings: What is legal but probably not meant.
+        lds_bytes: LDS of a workgroup.
+    """
+
+    def __init__(self, kernel: str, target: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
+        self.kernel, self.target, self.grid, self.block = kernel, target, grid, block
+        self.seconds = 0.0
+        self.instructions: dict[str, int] = {}
+        self.lane_instructions = 0
+        self.matrix_flops = 0
+        self.divergences = 0
+        self.clipped: dict[str, int] = {}
+        self.warnings: list[str] = []
+        self.lds_bytes = 0
+
+    @property
+    def clipped_lanes(self) -> int:
+        """Lanes whose buffer access was clipped."""
+        return sum(self.clipped.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as JSON-ready values."""
+        out = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
+        out["clipped_lanes"] = self.clipped_lanes
+        return out
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def render(self) -> str:
+        """The report as text."""
+        total = sum(self.instructions.values())
+        lines = [
+            f"@{self.kernel} on {self.target}: grid {_dims(self.grid)}, block {_dims(self.block)}, "
+            f"LDS {self.lds_bytes} bytes, {self.seconds:.3f} s, no fault found",
+            f"  {total} wave instructions, {self.lane_instructions} lane instructions, "
+            f"{self.matrix_flops} matrix FLOPs, {self.divergences} divergent branches",
+        ]
+        for kind, count in sorted(self.instructions.items(), key=lambda item: -item[1]):
+            lines.append(f"  {count:>12}  {kind}")
+        for where, count in self.clipped.items():
+            lines.append(f"  {count:>12}  lanes clipped by the descriptor at {where}")
+        lines.extend(f"  warning: {text}" for text in self.warnings)
+        return "\n".join([*lines, f"  {FOOTER}"])
+
+
+def _dims(dims: tuple[int, ...]) -> str:
+    return "x".join(map(str, dims))

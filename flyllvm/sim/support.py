@@ -1,0 +1,77 @@
+"""What the simulator can run: everything else is refused by name before anything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import SimError
+from . import alu, builders, intrinsics
+from . import types as ty
+from .cfg import Node, build_graph, inline_calls, is_barrier
+from .ir import Inst, Module
+from .parse_inst import FOREIGN
+
+if TYPE_CHECKING:
+    from .compile import Program
+
+
+class Unsupported:
+    """One thing the simulator cannot run."""
+
+    __slots__ = ("line", "name", "reason")
+
+    def __init__(self, name: str, line: int, reason: str) -> None:
+        self.name, self.line, self.reason = name, line, reason
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.name}: {self.reason}"
+
+
+def unsupported(graph: list[Node]) -> list[Unsupported]:
+    """All instructions of a kernel that the simulator does not know, each name once."""
+    found: dict[str, Unsupported] = {}
+    for node in graph:
+        for inst in (*node.insts, node.end):
+            reason = _reason(inst)
+            name = f"@{inst.callee}" if inst.op == "call" else inst.op
+            if reason and name not in found:
+                found[name] = Unsupported(name, inst.line, reason)
+    return list(found.values())
+
+
+def _reason(inst: Inst) -> str | None:
+    if inst.op in FOREIGN:
+        return "an instruction that AMDGPU code does not have"
+    if inst.op == "call":
+        return None if is_barrier(inst) else intrinsics.reason_against(inst)
+    if inst.op == "icmp" and inst.extra["pred"] not in alu.INT_PREDICATES:
+        return f"unknown predicate {inst.extra['pred']!r}"
+    if inst.op == "fcmp" and inst.extra["pred"] not in alu.FLOAT_PREDICATES:
+        return f"unknown predicate {inst.extra['pred']!r}"
+    if inst.op not in builders.BUILDERS and inst.op not in ("br", "switch", "ret", "unreachable"):
+        return "an instruction that the simulator does not know"
+    for t in (inst.type, *(o.type for o in inst.operands)):
+        if ty.scalar_of(t) is ty.FP128:
+            return "fp128 does not exist on AMDGPU"
+    return None
+
+
+def check(program: Program, graph: list[Node]) -> None:
+    """Refuses a kernel that uses something unknown.
+
+    Raises:
+        SimError: With all unknown names.
+    """
+    found = unsupported(graph)
+    if found:
+        listing = "; ".join(map(str, found))
+        raise SimError(
+            f"@{program.kernel.name} uses what the simulator does not know: {listing}",
+            f"{program.module.source_name}:{found[0].line}",
+            "replace these, or run the kernel on hardware",
+        )
+
+
+def check_module(module: Module) -> dict[str, list[Unsupported]]:
+    """For each kernel of a module what the simulator cannot run."""
+    return {name: unsupported(build_graph(inline_calls(module, module.functions[name]))) for name in module.kernels()}
