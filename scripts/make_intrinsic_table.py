@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Writes flyllvm/codegen/intrinsics.txt.gz, the signatures of the AMDGPU intrinsics of LLVM 22.1.
+
+Usage: make_intrinsic_table.py INTRINSICS.json.gz
+
+The input is a list of objects with `name`, `signature` (`i32 (i32, i1 immarg)`), `immargs`, `attrs` and `archs_ok`,
+gathered by compiling one call of each overload for each processor.  A line of the output is
+
+    name TAB signature without `immarg` TAB immediate positions TAB processor mask (hexadecimal) TAB flags
+
+in the order of the names; the first line lists the processors from the low bit of the mask up.  Flag `p`: touches no
+memory and no other lane.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+OUT = Path(__file__).parents[1] / "flyllvm" / "codegen" / "intrinsics.txt.gz"
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as f:
+        entries = json.load(f)
+    archs = sorted({a for e in entries for a in e["archs_ok"]})
+    lines = ["\t".join(archs)]
+    for e in sorted(entries, key=lambda e: e["name"]):
+        mask = sum(1 << archs.index(a) for a in e["archs_ok"])
+        attrs = e["attrs"]
+        pure = "p" if "memory(none)" in attrs and "convergent" not in attrs else ""
+        imms = ",".join(map(str, e["immargs"]))
+        lines.append("\t".join([e["name"], e["signature"].replace(" immarg", ""), imms, f"{mask:x}", pure]))
+    # mtime 0: the same table gives the same bytes.
+    OUT.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0))
+    print(f"{OUT.name}: {len(lines) - 1} overloads, {OUT.stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
