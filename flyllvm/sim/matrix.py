@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import SimError
 from ..target import Target
-from . import matrix_mfma, matrix_scaled, matrix_sparse, matrix_wmma
+from . import matrix_convert, matrix_dot, matrix_mfma, matrix_scaled, matrix_sparse, matrix_wmma
 from .matrix_core import Intrinsic, Prepared
 from .matrix_element import AnyArray
 
@@ -29,6 +29,8 @@ _FAMILIES: tuple[dict[str, Intrinsic], ...] = (
     matrix_scaled.INTRINSICS,
     matrix_wmma.INTRINSICS,
     matrix_sparse.INTRINSICS,
+    matrix_dot.INTRINSICS,
+    matrix_convert.INTRINSICS,
 )
 _MATRIX = ("mfma.", "smfmac.", "wmma.", "swmmac.")
 _TYPE_SUFFIX = re.compile(r"(v\d+)?(i\d+|f\d+|bf\d+)")

@@ -249,6 +249,25 @@ def encode_bf16_stochastic(values: AnyArray, random: AnyArray) -> U16:
     return np.where(special, encode_bf16(values), (bits.astype(np.uint64) + top) >> 16).astype(np.uint16)
 
 
+def encode_f16_stochastic(values: AnyArray, random: AnyArray) -> NDArray[np.float16]:
+    """float16 values after stochastic rounding: the top 13 random bits are added to the 13 dropped mantissa bits.
+
+    Results below the normal range drop more bits and see the same random fraction.
+
+    Source: CDNA4 ISA manual, V_CVT_SR_F16_F32.
+    """
+    number = np.asarray(values, np.float64)
+    exponent = np.maximum(np.frexp(number)[1] - 1, -14)
+    quantum = np.ldexp(1.0, exponent - 10)
+    fraction = (np.asarray(random).astype(np.uint64) & 0xFFFFFFFF) >> 19
+    with np.errstate(all="ignore"):
+        size = np.floor(np.abs(number) / quantum + np.ldexp(fraction.astype(np.float64), -13)) * quantum
+        rounded: NDArray[np.float16] = np.where(np.isfinite(number), np.copysign(size, number), number).astype(
+            np.float16
+        )
+    return rounded
+
+
 def truncate_to_xf32(values: F32) -> F32:
     """float32 values cut to the 10 mantissa bits that the xf32 rows of gfx942 read.
 
