@@ -185,6 +185,8 @@ class MakePtr(Op):
                 raise self.fail(f"symbol {self.attrs.get('symbol')!r}", "give the allocation a name, and no operands")
         elif r.space == "buffer_desc":
             kinds = [v.type for v in self.operands]
+            if any(self.attrs.get(name) is not None for name in self.attr_names):
+                raise self.fail("a buffer descriptor allocates nothing", "leave allocBytes, allocAlign and symbol out")
             if len(kinds) != 4 or not isinstance(kinds[0], t.PtrType) or kinds[0].space != "global":
                 raise self.fail(f"operands {[str(k) for k in kinds]}", "pass a global pointer, i16, i64, i32")
             if kinds[1:] != [t.I16, t.I64, t.I32]:

@@ -186,7 +186,7 @@ class AtomRules:
     # --- LDS -------------------------------------------------------------------------------------
 
     def _make_ptr(self, op: Op) -> None:
-        if "allocBytes" not in op.attrs or self.target is None:
+        if self.target is None or op.attrs.get("allocBytes") is None:
             return
         align = op.attrs["allocAlign"]
         self.lds_bytes = (self.lds_bytes + align - 1) // align * align + op.attrs["allocBytes"]
