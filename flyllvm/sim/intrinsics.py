@@ -184,15 +184,22 @@ def _matrix(c: Compiler, inst: Inst, name: str) -> list[Op]:
         compute = matrix.prepare(name, immediates, wave_size=c.wave_size, target=c.target)
     except SimError as error:
         raise error.at(c.program.where(inst)) from None
-    d, slots = c.dest(inst), [c.slot(o) for i, o in enumerate(inst.operands) if i not in positions]
+    d, literal = c.dest(inst), matrix.literal_positions(name)
+    sources: list[tuple[int | None, int]] = [
+        (c.literal(o) if i in literal else None, c.slot(o)) for i, o in enumerate(inst.operands) if i not in positions
+    ]
     waves_of = (-1,)
+    whole_waves = matrix.ignores_exec(name)
 
     def run(r: list[Any], m: Machine) -> None:
-        if not m.full:
+        if whole_waves and not m.full:
             _check_exec(m, inst)
         shape = m.shape
-        args = []
-        for slot in slots:
+        args: list[Any] = []
+        for value, slot in sources:
+            if value is not None:
+                args.append(value)
+                continue
             a = r[slot]
             if a.shape[:3] != shape:
                 a = np.broadcast_to(a, shape + a.shape[3:])

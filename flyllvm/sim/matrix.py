@@ -68,6 +68,14 @@ def immediate_positions(name: str) -> tuple[int, ...]:
     return tuple(_known(name).immediates)
 
 
+def literal_positions(name: str) -> tuple[int, ...]:
+    """Arguments that are to be passed as Python ints where the program has a literal: LLVM gives it another meaning.
+
+    The scales of mfma.scale: two literal zeros select the unscaled instruction, zero in a register is ``2**-127``.
+    """
+    return (6, 8) if name.startswith("mfma.scale.") else ()
+
+
 @lru_cache(maxsize=1024)
 def prepare(name: str, immediates: tuple[int, ...], *, wave_size: int, target: Target) -> Prepared:
     """A function of the non-constant arguments, in LLVM's order, with everything else bound.
