@@ -236,6 +236,6 @@ def parse_payload(mnemonic: str, params: str) -> object:
                 importlib.import_module(module)
         parse = _PAYLOADS.get(mnemonic)
     if parse is None:
-        known = ", ".join(sorted(_PAYLOADS)) or "none loaded"
+        known = ", ".join(sorted({*_PAYLOADS, *_LOADERS})) or "none: import flyllvm.atoms first"
         raise ParseError(f"unknown atom operation !{mnemonic}", fix=f"known operations: {known}")
     return parse(params)
