@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from flyllvm.errors import SimError
-from flyllvm.sim import matrix, matrix_mfma, matrix_scaled, numerics
+from flyllvm.sim import matrix, matrix_mfma, matrix_scaled, numerics, simulate
 from flyllvm.target import Target
 from tests.sim import probes
 
@@ -192,3 +192,43 @@ def test_operands_of_the_wrong_width_are_refused() -> None:
         matrix.evaluate(name, [a, b, c, 4, 0, 0, ONE, 0, ONE], wave_size=64, target=GFX950)
     with pytest.raises(SimError, match="one i32 in 64 lanes"):
         matrix.evaluate(name, [a, b, c, 0, 0, 0, np.zeros((1, 64), np.uint64), 0, ONE], wave_size=64, target=GFX950)
+
+
+IR = """
+target triple = "amdgcn-amd-amdhsa"
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.sdot4(i32, i32, i32, i1 immarg)
+declare <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v4i32.v4i32(<4 x i32>, <4 x i32>, <4 x float>,
+                                                              i32 immarg, i32 immarg, i32 immarg, i32, i32 immarg, i32)
+define amdgpu_kernel void @k(ptr addrspace(1) %literal, ptr addrspace(1) %register, ptr addrspace(1) %dot, i32 %s) {
+  %i = call i32 @llvm.amdgcn.workitem.id.x()
+  %one = insertelement <4 x i32> poison, i32 572662306, i32 0
+  %a = shufflevector <4 x i32> %one, <4 x i32> poison, <4 x i32> zeroinitializer
+  %r = call <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v4i32.v4i32(<4 x i32> %a, <4 x i32> %a,
+                                  <4 x float> zeroinitializer, i32 4, i32 4, i32 0, i32 0, i32 0, i32 0)
+  %t = call <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v4i32.v4i32(<4 x i32> %a, <4 x i32> %a,
+                                  <4 x float> zeroinitializer, i32 4, i32 4, i32 0, i32 %s, i32 0, i32 127)
+  %p = getelementptr <4 x float>, ptr addrspace(1) %literal, i32 %i
+  store <4 x float> %r, ptr addrspace(1) %p
+  %q = getelementptr <4 x float>, ptr addrspace(1) %register, i32 %i
+  store <4 x float> %t, ptr addrspace(1) %q
+  %few = icmp slt i32 %i, 10
+  br i1 %few, label %some, label %end
+some:
+  %d = call i32 @llvm.amdgcn.sdot4(i32 %i, i32 %i, i32 5, i1 false)
+  %o = getelementptr i32, ptr addrspace(1) %dot, i32 %i
+  store i32 %d, ptr addrspace(1) %o
+  br label %end
+end:
+  ret void
+}
+"""
+
+
+@pytest.mark.sim
+def test_a_kernel_sees_literal_scales_and_may_use_dots_in_part_of_a_wave() -> None:
+    literal, register = np.zeros((2, 64, 4), np.float32)
+    dot = np.zeros(64, np.int32)
+    simulate(IR, kernel="k", grid=(1,), block=(64,), args=[literal, register, dot, 128], target="gfx950")
+    assert (literal == 128).all() and (register == 256).all()
+    np.testing.assert_array_equal(dot, [i * i + 5 if i < 10 else 0 for i in range(64)])
