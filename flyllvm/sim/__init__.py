@@ -8,6 +8,6 @@ from __future__ import annotations
 from .launch import simulate
 from .parser import parse_module
 from .report import SimReport
-from .support import check_module
+from .support import UnsupportedError, check_module
 
-__all__ = ["SimReport", "check_module", "parse_module", "simulate"]
+__all__ = ["SimReport", "UnsupportedError", "check_module", "parse_module", "simulate"]

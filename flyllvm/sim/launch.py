@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -134,6 +134,7 @@ def simulate(
     wave_size: int | None = None,
     max_steps: int = 2_000_000,
     source_name: str = "<llvm-ir>",
+    progress: Callable[[int, int], None] | None = None,
 ) -> SimReport:
     """Runs a kernel given as LLVM IR text over NumPy arrays, with all default checks.
 
@@ -151,6 +152,7 @@ def simulate(
         wave_size: Lanes in a wave where the chip has both modes.
         max_steps: Basic blocks that a chunk of workgroups may run before it counts as endless.
         source_name: File name for locations without debug information.
+        progress: Called with the number of workgroups done and of all, after each chunk.
 
     Raises:
         ParseError: The text is malformed.
@@ -169,7 +171,7 @@ def simulate(
     for node in program.nodes:
         node.runs = node.lane_runs = node.wave_runs = 0
     report = SimReport(program.kernel.name, str(chip), dims, items)
-    _run_chunks(launch, values, report)
+    _run_chunks(launch, values, report, progress)
     buffers.copy_back()
     _fill(report, launch)
     report.seconds = time.perf_counter() - start
@@ -190,7 +192,9 @@ def _chunk_groups(launch: Launch) -> int:
     return groups
 
 
-def _run_chunks(launch: Launch, values: list[Any], report: SimReport) -> None:
+def _run_chunks(
+    launch: Launch, values: list[Any], report: SimReport, progress: Callable[[int, int], None] | None
+) -> None:
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     step = _chunk_groups(launch)
     for first in range(0, total, step):
@@ -199,6 +203,8 @@ def _run_chunks(launch: Launch, values: list[Any], report: SimReport) -> None:
             machine.regs[slot] = value
         machine.run()
         report.divergences += machine.divergences
+        if progress is not None:
+            progress(min(first + step, total), total)
 
 
 def _kind(inst: Inst) -> str:

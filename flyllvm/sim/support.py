@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from .compile import Program
 
 
+class UnsupportedError(SimError):
+    """The kernel uses something that the simulator does not know; nothing has run."""
+
+
 class Unsupported:
     """One thing the simulator cannot run."""
 
@@ -60,12 +64,12 @@ def check(program: Program, graph: list[Node]) -> None:
     """Refuses a kernel that uses something unknown.
 
     Raises:
-        SimError: With all unknown names.
+        UnsupportedError: With all unknown names.
     """
     found = unsupported(graph)
     if found:
         listing = "; ".join(map(str, found))
-        raise SimError(
+        raise UnsupportedError(
             f"@{program.kernel.name} uses what the simulator does not know: {listing}",
             f"{program.module.source_name}:{found[0].line}",
             "replace these, or run the kernel on hardware",

@@ -1,0 +1,170 @@
+"""``flyllvm sim``: runs a kernel of an ``.ll`` file on NumPy arrays and reports what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from ..errors import FlyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+_SCALAR_HELP = "i32:7, f32:0.5"
+_TYPES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command line."""
+    parser.add_argument("file", metavar="FILE.ll", help="textual LLVM IR")
+    parser.add_argument("--arch", default="gfx942", help="target id (default gfx942)")
+    parser.add_argument("--kernel", help="name of the kernel; needed where the file has several")
+    parser.add_argument("--grid", default="1", metavar="X[,Y,Z]", help="workgroups per axis")
+    parser.add_argument("--block", default="64", metavar="X[,Y,Z]", help="work items per axis")
+    parser.add_argument("--wave", type=int, help="lanes in a wave, where the chip has both modes")
+    parser.add_argument(
+        "--arg", action="append", default=[], metavar="ARG", dest="args",
+        help=f"one per parameter: FILE.npy, TYPE:FILE.npy (converted), TYPE:NUMBER ({_SCALAR_HELP}), TYPE[SHAPE] "
+             f"(a buffer of zeros), or null; TYPE is one of {_TYPES}",
+    )  # fmt: skip
+    parser.add_argument("--lds-bytes", type=int, default=0, metavar="N", help="dynamic LDS in bytes")
+    parser.add_argument("--out", metavar="DIR", help="write every array argument after the run into DIR")
+    parser.add_argument(
+        "--expect", action="append", default=[], metavar="[N=]FILE.npy",
+        help="compare argument N (default: the one array that the kernel wrote) with FILE.npy",
+    )  # fmt: skip
+    parser.add_argument("--rtol", type=float, default=0.0, help="relative tolerance of --expect (default 0: equal)")
+    parser.add_argument("--atol", type=float, default=0.0, help="absolute tolerance of --expect (default 0)")
+    parser.add_argument("--check", action="store_true", help="only list what the simulator does not know, run nothing")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(ns: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        0 without a fault, 1 where a comparison failed.  A fault in the kernel is raised as ``SimError``.
+    """
+    from ..sim import UnsupportedError
+
+    text = _text(ns.file)
+    if ns.check:
+        return _check(ns, text)
+    try:
+        return _simulate(ns, text)
+    except UnsupportedError as error:  # the input is not wrong, but it is none for us: status 2, not 1
+        raise FlyError(error.what, error.where, error.fix) from None
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FlyError(f"cannot read {file}: {error}", fix="pass a file of textual LLVM IR") from None
+
+
+def _check(ns: argparse.Namespace, text: str) -> int:
+    from ..sim import check_module, parse_module
+
+    module = parse_module(text, ns.file)
+    if ns.kernel and ns.kernel not in module.kernels():
+        raise FlyError(f"{ns.file} has no kernel @{ns.kernel}", fix=f"it has: {', '.join(module.kernels()) or 'none'}")
+    found = check_module(module)
+    if ns.kernel:
+        found = {ns.kernel: found[ns.kernel]}
+    if ns.json:
+        rows = {name: [{"name": u.name, "line": u.line, "reason": u.reason} for u in us] for name, us in found.items()}
+        print(json.dumps({"kernels": rows}, indent=2))
+    else:
+        for name, us in found.items():
+            print(f"@{name}: " + ("can be simulated" if not us else f"{len(us)} unknown"))
+            for unknown in us:
+                print(f"  {ns.file}:{unknown}")
+    return 1 if any(found.values()) else 0
+
+
+def _dims(name: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise FlyError(f"--{name} {text!r} is no list of ints", fix=f"write --{name} X, X,Y or X,Y,Z") from None
+
+
+def _simulate(ns: argparse.Namespace, text: str) -> int:
+    from ..sim import simulate
+    from .sim_args import Argument, compare, read_argument
+
+    arguments: list[Argument] = [read_argument(text, i) for i, text in enumerate(ns.args)]
+    expected = [_split_expect(item) for item in ns.expect]
+    before = [a.snapshot() for a in arguments]
+    report = simulate(
+        text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block),
+        args=[a.value for a in arguments], target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave,
+        source_name=ns.file, progress=_progress(),
+    )  # fmt: skip
+    results = [
+        compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected
+    ]  # fmt: skip
+    outputs = _write(ns.out, arguments) if ns.out else []
+    if ns.json:
+        data: dict[str, Any] = {"ok": all(r["ok"] for r in results), "report": report.to_dict()}
+        print(json.dumps({**data, "comparisons": results, "outputs": outputs}, indent=2))
+    else:
+        print(report.render())
+        for r in results:
+            verdict = "agrees" if r["ok"] else f"differs in {r['different']} of {r['count']} elements"
+            print(f"argument {r['argument']} {verdict}, largest error {r['max_abs_error']:.6g}, {r['file']}")
+        for path in outputs:
+            print(f"wrote {path}")
+    failed = [r for r in results if not r["ok"]]
+    for r in failed:
+        print(f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _split_expect(text: str) -> tuple[int | None, str]:
+    head, sep, tail = text.partition("=")
+    return (int(head), tail) if sep and head.isdigit() else (None, text)
+
+
+def _write(folder: str, arguments: list[Any]) -> list[str]:
+    import numpy as np
+
+    directory = Path(folder)
+    directory.mkdir(parents=True, exist_ok=True)
+    names: set[str] = set()
+    written = []
+    for index, argument in enumerate(arguments):
+        result = argument.result()
+        if result is None:
+            continue
+        name = argument.file_name or f"arg{index}.npy"
+        if name in names:
+            name = f"arg{index}_{name}"
+        names.add(name)
+        np.save(directory / name, result)
+        written.append(str(directory / name))
+    return written
+
+
+def _progress() -> Any:
+    """A progress line on a terminal, for runs that last; ``None`` elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+    import time
+
+    start, shown = time.monotonic(), [False]
+
+    def show(done: int, total: int) -> None:
+        elapsed = time.monotonic() - start
+        if elapsed < 1.0 and not shown[0]:
+            return
+        shown[0] = done < total
+        bar = "#" * (30 * done // total)
+        end = "\r" if done < total else "\n"
+        print(f"[{bar:<30}] {done}/{total} workgroups, {elapsed:.0f} s", end=end, file=sys.stderr, flush=True)
+
+    return show
