@@ -17,11 +17,11 @@ import flyllvm.expr as fx
 
 TILE_M, TILE_N, TILE_K = 128, 128, 32
 THREADS = 256
-#: An offset, in elements, that is past the end of any descriptor made here (2**31 bytes).
-OUTSIDE = 1 << 30
-#: Rows of A or B that one descriptor spans, and the largest K for which its offsets stay below OUTSIDE.
+#: An offset, in elements, that is past the end of any descriptor made here (2**30 bytes).
+OUTSIDE = 1 << 29
+#: Rows of A or B that one descriptor spans, and the largest row for which its offsets stay below OUTSIDE.
 SPAN = 64
-MAX_K = OUTSIDE // SPAN - TILE_K
+MAX_COLUMNS = OUTSIDE // TILE_M - TILE_K
 #: Swizzle of LDS byte addresses: rows are 64 bytes, and 16-byte pieces move with bits 7 and 8.
 SWIZZLE = fx.Swizzle(2, 4, 3)
 
@@ -53,24 +53,21 @@ def gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, vec: int):
     tid = fx.thread_idx.x
     m0, n0 = fx.block_idx.x * TILE_M, fx.block_idx.y * TILE_N
 
-    # Global memory to LDS: 64 rows at a time, every thread 8 elements of a row in pieces of `vec`.
+    # Global memory to registers: 64 rows at a time, every thread 8 elements of a row in pieces of `vec`.
     load = fx.make_copy_atom(fx.rocdl.BufferCopy(16 * vec), fx.Float16)
-    g2r = fx.make_tiled_copy_tv(load, fx.make_layout((SPAN, 4), (4, 1)), fx.make_layout((1, 8), (1, 1)))
-    mine = g2r.get_slice(tid)
     sources = [
-        mine.partition_S(fx.make_view(half.iter, fx.make_layout((SPAN, TILE_K), (half.shape[1], 1))))
-        for matrix, first in ((A, m0), (B, n0))
-        for half in (rows_of(matrix, first, SPAN), rows_of(matrix, first + SPAN, SPAN))
+        rows_of(matrix, first + half * SPAN, SPAN) for matrix, first in ((A, m0), (B, n0)) for half in range(2)
     ]
-    column = tid % 4 * 8
-    staged = [fx.make_fragment_like(source) for source in sources]
+    staged = [fx.make_rmem_tensor(8, fx.Float16) for _ in sources]
+    row, column = tid // 4, tid % 4 * 8
+    start = row * k_size + column
+    piece = fx.make_layout(vec, 1)
 
     def fetch(k):
-        for piece in range(8 // vec):
-            offset = fx.select(k < k_size - column - piece * vec, k + piece * vec, OUTSIDE)
+        for i in range(0, 8, vec):
+            offset = fx.select(k < k_size - column - i, start + i + k, OUTSIDE)
             for source, registers in zip(sources, staged):
-                part = fx.make_layout(vec, 1)
-                fx.copy(load, source.at(offset, part), registers.at(piece * vec, part))
+                fx.copy(load, source.at(offset, piece), registers.at(i, piece))
 
     # LDS, swizzled; the same pointer serves the writes and the reads.
     lds = [

@@ -120,7 +120,8 @@ def moved(lw: Lowering, p: Pointer, offset: Value, bits: int, type_: t.PtrType) 
         if number is not None and isinstance(rest, LLValue) and number * bits % 8 == 0:
             value, const = rest, number
             divisibility, range_ = inner.operands[0].divisibility, inner.operands[0].range
-    scaled = _scaled(lw, value, divisibility, range_, bits, type_)
+    chosen = _scaled_select(lw, offset, bits) if type_.space in SMALL_SPACES and not const else None
+    scaled = _scaled(lw, value, divisibility, range_, bits, type_) if chosen is None else chosen
     align = divisibility * bits // 8 if divisibility * bits >= 8 else 1
     align &= -align
     if p.offset is None:
@@ -129,6 +130,37 @@ def moved(lw: Lowering, p: Pointer, offset: Value, bits: int, type_: t.PtrType) 
     if a.type is not b.type:
         a, b = lw.em.cast("sext", a, ll.I64), lw.em.cast("sext", b, ll.I64)
     return Pointer(p.base, lw.em.binary("add", a, b), p.const + const * bits, min(p.offset_align, align))
+
+
+def _scaled_select(lw: Lowering, offset: Value, bits: int) -> LLValue | None:
+    """Bytes of an offset chosen between a sum and a constant, with the scaling inside; ``None`` for other offsets.
+
+    The scaled sum is then a plain induction variable of the loop, and the constant a constant.  32-bit arithmetic
+    wraps, so the result is the same.
+    """
+    op = offset.op
+    if op is None or op.name != "arith.select" or bits % 8 or offset.type != t.I32:
+        return None
+    cond, a, b = op.operands
+    if a.static_value() is None and b.static_value() is None:
+        return None
+    return lw.em.select(lw.get(cond), _scaled_sum(lw, a, bits // 8), _scaled_sum(lw, b, bits // 8))
+
+
+def _scaled_sum(lw: Lowering, value: Value, size: int) -> LLValue:
+    known = value.static_value()
+    if known is not None:
+        # As a signed 32-bit number, which is how the wrapped product reads.
+        return lw.em.const(ll.I32, (known * size + (1 << 31)) % (1 << 32) - (1 << 31))
+    op = value.op
+    if (
+        op is not None
+        and op.name == "arith.addi"
+        and all(v.static_value() is not None or v in lw.values for v in op.operands)
+    ):
+        a, b = op.operands
+        return lw.em.binary("add", _scaled_sum(lw, a, size), _scaled_sum(lw, b, size))
+    return lw.em.binary("mul", lw.get(value), lw.em.const(ll.I32, size))
 
 
 def _offset_leaf(lw: Lowering, offset: Value) -> tuple[int | LLValue, int, tuple[int, int] | None]:

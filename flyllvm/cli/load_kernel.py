@@ -1,0 +1,93 @@
+"""Loading the kernel a command names: ``FILE.py:kernel``, ``FILE.fly`` or ``FILE.ll``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FlyError, TraceError
+
+if TYPE_CHECKING:
+    from ..compiler.kernel import KernelFunction
+
+
+def load_python(spec: str) -> KernelFunction:
+    """The kernel of ``FILE.py`` or ``FILE.py:name``.
+
+    Raises:
+        TraceError: The file has no such kernel, or several and none is named.
+        FlyError: The file cannot be run.
+    """
+    from ..compiler.kernel import KernelFunction
+
+    path, _, name = spec.partition(":")
+    namespace = _run(path)
+    found = {k: v for k, v in namespace.items() if isinstance(v, KernelFunction)}
+    if name:
+        if name not in found:
+            raise TraceError(f"{path} has no kernel {name!r}", fix=f"its kernels: {', '.join(found) or 'none'}")
+        return found[name]
+    if len(found) != 1:
+        raise TraceError(
+            f"{path} has {len(found)} kernels: {', '.join(found) or 'none'}", fix=f"name one as {path}:NAME"
+        )
+    return next(iter(found.values()))
+
+
+def _run(path: str) -> dict[str, Any]:
+    import os
+    import sys
+
+    try:
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        code = compile(text, path, "exec")
+    except SyntaxError as e:
+        raise FlyError(f"not valid Python: {e.msg}", f"{path}:{e.lineno}", "fix the syntax") from None
+    except ValueError as e:
+        raise FlyError(f"not valid Python: {e}", path, "pass a Python source file") from None
+    import types
+
+    module = types.ModuleType("__flyllvm_kernel__")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    try:
+        exec(code, module.__dict__)
+    except FlyError:
+        raise
+    except Exception as e:
+        line = _line_in(path, e)
+        raise FlyError(f"{type(e).__name__} while the file runs: {e}", line, "the file must import cleanly") from None
+    finally:
+        sys.path.remove(folder)
+    return module.__dict__
+
+
+def _line_in(path: str, error: Exception) -> str:
+    """The last line of ``path`` in the error's traceback."""
+    tb, line = error.__traceback__, 0
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == path:
+            line = tb.tb_lineno
+        tb = tb.tb_next
+    return f"{path}:{line}" if line else path
+
+
+def constants(pairs: list[str]) -> dict[str, Any]:
+    """Compile-time values from ``NAME=VALUE`` texts; values are Python literals, else text.
+
+    Raises:
+        FlyError: There is no ``=``.
+    """
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        name, eq, text = pair.partition("=")
+        if not eq or not name.isidentifier():
+            raise FlyError(f"--const {pair!r}", fix="write NAME=VALUE, e.g. --const BM=128")
+        try:
+            out[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            out[name] = text
+    return out
