@@ -3,11 +3,14 @@
 A composition is checked without walking its domain.  Write A, coalesced, as modes ``S_i:D_i`` whose last one takes
 every index (that is how ``crd2idx`` reads an index past the end).  A mode ``s:d`` of B steps A's mixed-radix digits.
 It keeps to one layout when, at each digit, the step divides the extent or is a multiple of it, or when
-its few steps never carry from one digit to the next.  Several modes of B add up without a carry exactly when, at each digit but the last,
-the sum of their largest contributions stays below the extent.  Both together are the law R(c) == A(B(c)).
+its few steps (or those until the digit returns to 0) never carry.  Several modes of B add up without a carry
+exactly when, at each digit but the last, the sum of their largest contributions stays below the extent.  Both together
+are the law R(c) == A(B(c)).
 """
 
 from __future__ import annotations
+
+from math import gcd
 
 from ..errors import LayoutError
 from . import leaf as lf
@@ -140,9 +143,15 @@ class _Part:
                 return out_s, out_d
             if type(extent) is int and type(step) is int:
                 if step % extent and extent % step:
-                    out_s.append(rest)
-                    out_d.append(self._few_steps(i, step, rest, what))
-                    return out_s, out_d
+                    n = extent // gcd(extent, step)  # after n steps digit i is 0 again
+                    whole_turns = type(rest) is int and rest > n and rest % n == 0
+                    count = n if whole_turns else rest
+                    out_s.append(count)
+                    out_d.append(self._few_steps(i, step, count, what))
+                    if not whole_turns:
+                        return out_s, out_d
+                    rest, step = rest // n, n * step // extent
+                    continue
                 count, step_next = _split(extent, step, rest, f"{what}: mode {i} ({extent}:{self.ds[i]}) of A")
             else:
                 # Run-time integers: divisibility is the author's promise, as for every dynamic shape.

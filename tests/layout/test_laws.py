@@ -377,6 +377,7 @@ def test_results_are_the_same_object_on_static_layouts(text):
         ("(4,8):(8,1)", "2:5", "2:9"),  # 5 is one step in each digit, taken once
         ("(6,9):(19,69)", "(2,2):(1,8)", "(2,2):(19,107)"),
         ("(4,4,4):(1,8,64)", "3:5", "3:9"),
+        ("(2,4,2):(8,100,1000)", "4:12", "(2,2):(1200,3000)"),  # two steps fill a turn of the middle digit
     ],
 )
 def test_few_steps_that_never_carry_compose_although_nothing_divides(a, b, expected):
