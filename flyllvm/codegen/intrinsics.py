@@ -19,7 +19,7 @@ _PREFIX = "llvm.amdgcn."
 #: LLVM's own intrinsics that lower on AMDGPU without a library, without ``llvm.``; a suffix names the type.
 GENERIC = frozenset(
     "abs assume bitreverse bswap canonicalize ceil copysign cos ctlz ctpop cttz exp exp2 "
-    "experimental.noalias.scope.decl fabs floor fma fmuladd fptosi.sat fptoui.sat frexp fshl fshr ldexp lifetime.end lifetime.start log log10 log2 "
+    "fabs floor fma fmuladd fptosi.sat fptoui.sat frexp fshl fshr ldexp lifetime.end lifetime.start log log10 log2 "
     "maximum maximumnum maxnum memcpy memmove memset minimum minimumnum minnum nearbyint pow powi rint round roundeven "
     "sadd.sat sadd.with.overflow scmp sin smax smin smul.with.overflow sqrt ssub.sat ssub.with.overflow trap trunc "
     "uadd.sat uadd.with.overflow ucmp umax umin umul.with.overflow usub.sat usub.with.overflow".split()

@@ -24,7 +24,7 @@ DYNAMIC_LDS = "@flyllvm.dynamic_lds"
 DYNAMIC_ALIGN = 1024
 # An LDS allocation is aligned up to this many bytes to make swizzles cheap; beyond it, padding would cost more.
 _MAX_RAISED_ALIGN = 8192
-_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._$-")
+WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._$-")
 
 
 class LdsGlobal:
@@ -220,7 +220,7 @@ def _not_constant(name: str, index: int, loc: Location) -> FlyError:
 
 def quoted(name: str) -> str:
     """A symbol or value name as LLVM spells it."""
-    if name and not name[0].isdigit() and all(c in _WORD for c in name):
+    if name and not name[0].isdigit() and all(c in WORD for c in name):
         return name
     return f'"{escape(name)}"'
 
@@ -230,7 +230,7 @@ def mentions(body: str, name: str) -> bool:
     at = body.find(name)
     while at >= 0:
         end = at + len(name)
-        if end >= len(body) or body[end] not in _WORD:
+        if end >= len(body) or body[end] not in WORD:
             return True
         at = body.find(name, end)
     return False

@@ -1,0 +1,281 @@
+"""Compiling LLVM IR text in the worker."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from ..errors import CodegenError
+from .backend import backend_for
+from .intrinsic_scan import check_llvm_text
+from .options import PASSES
+from .process import WorkerDied, WorkerProcess, default_python
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..target import Target
+
+#: Seconds that one compilation may take; a kernel that needs more is far from what a GPU can hold.
+DEFAULT_TIMEOUT = 600.0
+#: Bytes of address space that the worker may have.
+DEFAULT_MEMORY_BYTES = 16 << 30
+_WANT = ("obj", "asm", "opt")
+
+
+class CompileResult:
+    """What LLVM made of a module.
+
+    Attributes:
+        object: Relocatable object file, if it was wanted.
+        assembly: Assembly text, if it was wanted.
+        optimised_ir: LLVM IR after LLVM's passes, if it was wanted.
+        timings: CPU milliseconds by stage: parse, verify, passes, codegen, assembly.
+        messages: What LLVM printed: warnings.
+    """
+
+    __slots__ = ("assembly", "messages", "object", "optimised_ir", "timings")
+
+    def __init__(
+        self,
+        object: bytes = b"",
+        assembly: str = "",
+        optimised_ir: str = "",
+        timings: dict[str, float] | None = None,
+        messages: str = "",
+    ) -> None:
+        self.object = object
+        self.assembly = assembly
+        self.optimised_ir = optimised_ir
+        self.timings = timings or {}
+        self.messages = messages
+
+
+class WorkerPool:
+    """Warm workers, at most ``size`` at once; a call waits for a free one.
+
+    Args:
+        size: Worker processes.
+        python: Python that runs them; by default ``FLYLLVM_WORKER_PYTHON`` or the running one.
+    """
+
+    def __init__(self, size: int = 1, python: str | None = None) -> None:
+        if size < 1:
+            raise CodegenError(f"a pool of {size} workers", fix="use at least one")
+        self.size = size
+        self.python = python
+        self._free = threading.Condition()
+        self._idle: list[WorkerProcess] = []
+        self._busy = 0
+        self._registered = False
+
+    def start(self) -> None:
+        """Starts one worker in the background, so that LLVM is loaded when the first call comes."""
+        with self._free:
+            if not self._idle and not self._busy:
+                self._idle.append(self._new())
+
+    def call(self, request: dict[str, Any], timeout: float | None) -> tuple[dict[str, Any], str]:
+        """The answer to a request, and what LLVM printed.
+
+        Raises:
+            WorkerDied: The worker ended; the next call gets a new one.
+        """
+        worker = self._take()
+        try:
+            answer = worker.call(request, timeout)
+            return answer, worker.words()
+        finally:
+            self._give(worker)
+
+    def close(self) -> None:
+        """Ends the idle workers."""
+        with self._free:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.kill()
+            worker.close()
+
+    def _new(self) -> WorkerProcess:
+        if not self._registered:
+            import atexit
+
+            atexit.register(self.close)
+            self._registered = True
+        return WorkerProcess(self.python or default_python())
+
+    def _take(self) -> WorkerProcess:
+        with self._free:
+            while True:
+                # A forked child leaves its parent's workers alone.
+                self._idle = [w for w in self._idle if w.parent == os.getpid()]
+                if self._idle:
+                    worker = self._idle.pop()
+                    break
+                if self._busy < self.size:
+                    worker = self._new()
+                    break
+                self._free.wait()
+            self._busy += 1
+            return worker
+
+    def _give(self, worker: WorkerProcess) -> None:
+        with self._free:
+            self._busy -= 1
+            if worker.dead:
+                worker.close()
+            else:
+                self._idle.append(worker)
+            self._free.notify()
+
+
+_DEFAULT: list[WorkerPool] = []
+_DEFAULT_LOCK = threading.Lock()
+
+
+def default_pool() -> WorkerPool:
+    """The pool that ``compile_llvm`` uses when none is given: one worker."""
+    with _DEFAULT_LOCK:
+        if not _DEFAULT:
+            _DEFAULT.append(WorkerPool())
+        return _DEFAULT[0]
+
+
+def compile_llvm(
+    ir_text: str,
+    target: Target,
+    *,
+    opt_level: int = 1,
+    passes: str = "none",
+    want: Sequence[str] = ("obj",),
+    timeout: float | None = DEFAULT_TIMEOUT,
+    memory_limit_bytes: int | None = DEFAULT_MEMORY_BYTES,
+    check: bool = True,
+    pool: WorkerPool | None = None,
+    in_process: bool = False,
+) -> CompileResult:
+    """Compiles LLVM IR text to an object file, assembly, optimised IR.
+
+    Args:
+        ir_text: One module.
+        target: What to compile for.
+        opt_level: Code generation level, 0 to 3.
+        passes: ``none``, ``O1``, ``O2`` or ``O3``.
+        want: Any of ``obj``, ``asm``, ``opt``.
+        timeout: Seconds, or ``None`` for no limit.
+        memory_limit_bytes: Address space of the worker, or ``None`` for no limit.
+        check: Whether to check intrinsics and the triple of the text first; text of ``emit_module`` needs it not.
+        pool: Workers to use instead of the process-wide one.
+        in_process: Runs LLVM in this process, faster by a pipe's round trip; an error of LLVM then ends this process.
+
+    Raises:
+        CodegenError: LLVM refused the module, or died on it; the message carries its words.
+        TargetError: The target lacks an intrinsic of the text.
+    """
+    _check_arguments(opt_level, passes, want)
+    if check:
+        check_llvm_text(ir_text, target)
+    backend = backend_for(target)
+    request: dict[str, Any] = {
+        "op": "compile",
+        "ir": ir_text,
+        "triple": backend.triple,
+        "cpu": target.processor if backend.name == "amdgpu" else "",
+        "features": target.llvm_features,
+        "opt_level": opt_level,
+        "passes": passes,
+        "want": list(want),
+        "memory_limit_bytes": memory_limit_bytes,
+    }
+    answer, words = _ask(request, timeout, pool, in_process)
+    return CompileResult(
+        answer.get("obj", b""), answer.get("asm", ""), answer.get("opt", ""), answer.get("cpu_ms"), words
+    )
+
+
+def _check_arguments(opt_level: int, passes: str, want: Sequence[str]) -> None:
+    for name, value, legal in (("opt_level", opt_level, (0, 1, 2, 3)), ("passes", passes, PASSES)):
+        if value not in legal:
+            raise CodegenError(f"{name} = {value!r}", fix=f"use one of: {', '.join(map(str, legal))}")
+    unknown = [w for w in want if w not in _WANT]
+    if unknown or not want:
+        raise CodegenError(f"want = {list(want)!r}", fix=f"ask for some of: {', '.join(_WANT)}")
+
+
+def run_host(ir_text: str, name: str, args: Sequence[tuple[str, Any]], timeout: float = 60.0) -> list[bytes]:
+    """Runs a function of a module for the host CPU once, in the worker.
+
+    Args:
+        ir_text: A module for the host (``x86.host_target``).
+        name: The function.
+        args: ``("ptr", bytes)``, ``("i32", n)``, ``("i64", n)``, ``("f32", x)`` or ``("f64", x)`` per parameter.
+        timeout: Seconds.
+
+    Returns:
+        The contents of the pointer arguments afterwards.
+
+    Raises:
+        CodegenError: LLVM refused the module, or the code ended the worker.
+    """
+    from .x86 import X86
+
+    request = {"op": "run", "ir": ir_text, "name": name, "args": [tuple(a) for a in args], "triple": X86.triple}
+    answer, _ = _ask(request, timeout, None, False)
+    return list(answer["buffers"])
+
+
+def _ask(
+    request: dict[str, Any], timeout: float | None, pool: WorkerPool | None, in_process: bool
+) -> tuple[dict[str, Any], str]:
+    if in_process:
+        from .worker import compile_request
+
+        answer, words = compile_request(request), ""
+    else:
+        try:
+            answer, words = (pool or default_pool()).call(request, timeout)
+        except WorkerDied as e:
+            where = save_ir(request["ir"])
+            said = f":\n{e.words}" if e.words else ""
+            fix = "split the kernel, or allow more time with timeout=" if e.late else "avoid what LLVM names"
+            raise CodegenError(
+                f"LLVM {e.how}, compiling for {request.get('cpu') or 'the host'}{said}",
+                fix=f"{fix}; the module is saved as {where}, and a new worker takes the next one",
+            ) from None
+    if "error" in answer:
+        raise _refused(answer, words, request["ir"])
+    return answer, words
+
+
+def _refused(answer: dict[str, Any], words: str, ir_text: str) -> CodegenError:
+    if answer["stage"] == "llvmlite":
+        return CodegenError(
+            answer["error"], fix="run: python -m pip install 'llvmlite>=0.50,<0.51' (or set FLYLLVM_WORKER_PYTHON)"
+        )
+    text = answer["error"].strip() + (f"\n{words}" if words else "")
+    fix = "correct the LLVM IR"
+    if os.environ.get("FLYLLVM_DUMP_DIR"):
+        fix += f"; it is saved as {save_ir(ir_text)}"
+    return CodegenError(f"LLVM refuses the module ({answer['stage']}): {text}", fix=fix)
+
+
+def save_ir(ir_text: str) -> str:
+    """Writes a module that LLVM died on into ``FLYLLVM_DUMP_DIR`` or the temporary directory; returns its path."""
+    import hashlib
+    import tempfile
+
+    directory = os.environ.get("FLYLLVM_DUMP_DIR") or tempfile.gettempdir()
+    name = f"flyllvm-{hashlib.sha256(ir_text.encode()).hexdigest()[:12]}.ll"
+    path = os.path.join(directory, name)
+    try:
+        os.makedirs(directory, exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(ir_text)
+    except OSError as e:
+        return f"nothing ({path}: {e.strerror}; set FLYLLVM_DUMP_DIR to a directory that can be written)"
+    return path
+
+
+__all__ = ["CompileResult", "WorkerPool", "compile_llvm", "default_pool", "run_host"]
