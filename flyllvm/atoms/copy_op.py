@@ -80,17 +80,23 @@ class CopyAtomOp(Atom):
     ) -> None:
         """The memory form: register operands are loaded and stored around the SSA form.
 
-        With a predicate the old destination is loaded, and false lanes store it back.
+        All of it stands behind the predicate, so a false lane leaves its destination as it is and does not read
+        registers that nobody wrote.
         """
-        source = em.load(src, held_type(src)) if src.type.space == "register" else src
-        if dst.type.space != "register":
-            self.emit_atom_call_ssa(em, state, source, dst, pred, None)
+        if "register" not in (src.type.space, dst.type.space):
+            self.emit_atom_call_ssa(em, state, src, dst, pred, None)
             return
-        held = held_type(dst)
-        old = em.load(dst, held) if pred is not None else None
-        result = self.emit_atom_call_ssa(em, state, source, held, pred, old)
-        if result is not None:
-            em.store(result, dst)
+
+        def body() -> None:
+            source = em.load(src, held_type(src)) if src.type.space == "register" else src
+            if dst.type.space != "register":
+                self.emit_atom_call_ssa(em, state, source, dst, None, None)
+                return
+            result = self.emit_atom_call_ssa(em, state, source, held_type(dst), None, None)
+            if result is not None:
+                em.store(result, dst)
+
+        guard(em, pred, body)
 
     def emit_atom_call_ssa(
         self,
@@ -116,7 +122,7 @@ class CopyAtomOp(Atom):
         """
         if pred is not None and pred.const is not None:
             if not pred.const:
-                return old
+                return None if isinstance(dst, MemOperand) else old
             pred = None
         if isinstance(dst, MemOperand):
             self._emit_into_memory(em, state, src, dst, pred)
@@ -162,10 +168,10 @@ class CopyAtomOp(Atom):
 
 def guard(em: Emitter, pred: LLValue | None, body: Callable[[], None]) -> None:
     """Emits ``body`` for the lanes whose predicate is true; for all without one."""
-    if pred is None:
-        body()
-    else:
+    if pred is not None and pred.const is None:
         em.guarded(pred, body, None)
+    elif pred is None or pred.const:
+        body()
 
 
 class StatelessCopy(Stateless, CopyAtomOp):
