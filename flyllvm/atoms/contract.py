@@ -28,6 +28,13 @@ def static_size(x: object, what: str) -> int:
     return found
 
 
+@cache
+def _sizes(layout: Layout) -> tuple[int, int]:
+    """Threads and values of a (thread, value) layout."""
+    thr, val = (static_size(mode, str(layout)) for mode in layout.shape)
+    return thr, val
+
+
 def check_thr_val(what: str, layout: Layout, threads: int, total: int) -> int:
     """Checks the sizes of a (thread, value) layout and returns the values per thread.
 
@@ -42,7 +49,7 @@ def check_thr_val(what: str, layout: Layout, threads: int, total: int) -> int:
     """
     if not isinstance(layout.shape, tuple) or len(layout.shape) != 2:
         raise AtomError(f"{what}: {layout} has {layout.shape} modes on top", fix="write ((thr...),(val...)):(...)")
-    thr, val = (static_size(mode, what) for mode in layout.shape)
+    thr, val = _sizes(layout)
     if thr != threads:
         raise AtomError(f"{what}: {layout} has {thr} threads", fix=f"the instruction has {threads} cooperating lanes")
     if thr * val != total:
