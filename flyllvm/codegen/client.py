@@ -8,7 +8,7 @@ import threading
 from ..errors import CodegenError
 from .backend import backend_for
 from .intrinsic_scan import check_llvm_text
-from .options import PASSES
+from .options import CODE_OBJECT_VERSIONS, PASSES
 from .process import WorkerDied, WorkerProcess, default_python
 
 TYPE_CHECKING = False
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 600.0
 #: Bytes of address space that the worker may have.
 DEFAULT_MEMORY_BYTES = 16 << 30
+_VERSION_FLAG = "amdhsa_code_object_version"
+# A metadata number that no module written by hand or by a compiler reaches.
+_OWN_NODE = 987654321
 _WANT = ("obj", "asm", "opt")
 
 
@@ -152,6 +155,7 @@ def compile_llvm(
     want: Sequence[str] = ("obj",),
     timeout: float | None = DEFAULT_TIMEOUT,
     memory_limit_bytes: int | None = DEFAULT_MEMORY_BYTES,
+    cov: int = 500,
     check: bool = True,
     pool: WorkerPool | None = None,
     in_process: bool = False,
@@ -166,6 +170,7 @@ def compile_llvm(
         want: Any of ``obj``, ``asm``, ``opt``.
         timeout: Seconds, or ``None`` for no limit.
         memory_limit_bytes: Address space of the worker, or ``None`` for no limit.
+        cov: Code object version times 100, for a module that does not name its own.
         check: Whether to check intrinsics and the triple of the text first; text of ``emit_module`` needs it not.
         pool: Workers to use instead of the process-wide one.
         in_process: Runs LLVM in this process, faster by a pipe's round trip; an error of LLVM then ends this process.
@@ -174,10 +179,15 @@ def compile_llvm(
         CodegenError: LLVM refused the module, or died on it; the message carries its words.
         TargetError: The target lacks an intrinsic of the text.
     """
-    _check_arguments(opt_level, passes, want)
+    _check_arguments(opt_level, passes, cov, want)
     if check:
         check_llvm_text(ir_text, target)
     backend = backend_for(target)
+    if backend.name == "amdgpu" and _VERSION_FLAG not in ir_text:
+        # Without the flag LLVM takes version 6, which older drivers refuse; named metadata adds up.
+        ir_text += (
+            f'\n!llvm.module.flags = !{{!{_OWN_NODE}}}\n!{_OWN_NODE} = !{{i32 1, !"{_VERSION_FLAG}", i32 {cov}}}\n'
+        )
     request: dict[str, Any] = {
         "op": "compile",
         "ir": ir_text,
@@ -195,8 +205,12 @@ def compile_llvm(
     )
 
 
-def _check_arguments(opt_level: int, passes: str, want: Sequence[str]) -> None:
-    for name, value, legal in (("opt_level", opt_level, (0, 1, 2, 3)), ("passes", passes, PASSES)):
+def _check_arguments(opt_level: int, passes: str, cov: int, want: Sequence[str]) -> None:
+    for name, value, legal in (
+        ("opt_level", opt_level, (0, 1, 2, 3)),
+        ("passes", passes, PASSES),
+        ("cov", cov, CODE_OBJECT_VERSIONS),
+    ):
         if value not in legal:
             raise CodegenError(f"{name} = {value!r}", fix=f"use one of: {', '.join(map(str, legal))}")
     unknown = [w for w in want if w not in _WANT]
