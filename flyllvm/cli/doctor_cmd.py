@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 
+from ..errors import CodegenError, FlyError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -19,16 +21,26 @@ _REINSTALL = "run: python -m pip install 'llvmlite>=0.50,<0.51'"
 
 # Both probes run in a process of their own: a broken LLVM or HIP library may end the process that loads it.
 _LLVM_PROBE = """
-import json, llvmlite.binding as llvm
+import json, llvmlite, llvmlite.binding as llvm
 llvm.initialize_all_targets()
 try:
     llvm.Target.from_triple("amdgcn-amd-amdhsa")
     amdgcn = True
 except RuntimeError:
     amdgcn = False
-print(json.dumps({"version": ".".join(map(str, llvm.llvm_version_info)), "amdgcn": amdgcn}))
+llvm_version = ".".join(map(str, llvm.llvm_version_info))
+print(json.dumps({"llvmlite": llvmlite.__version__, "llvm": llvm_version, "amdgcn": amdgcn}))
 """
 _LOAD_PROBE = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+
+_TARGET = "gfx942"
+_KERNEL = """
+target triple = "amdgcn-amd-amdhsa"
+define protected amdgpu_kernel void @probe(ptr addrspace(1) %out) {
+  store i32 7, ptr addrspace(1) %out, align 4
+  ret void
+}
+"""
 
 
 class Check:
@@ -66,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(ns: argparse.Namespace) -> int:
-    checks = [check_python(), *check_llvm(), check_package("numpy"), check_package("ml_dtypes")]
+    checks = [check_python(), *check_llvm(), check_compile(), check_package("numpy"), check_package("ml_dtypes")]
     checks += [check_hip_python(), check_hip_library()]
     broken = [check.name for check in checks if check.required and not check.ok]
     if ns.json:
@@ -104,29 +116,47 @@ def installed_version(distribution: str) -> str | None:
 
 
 def check_llvm() -> list[Check]:
-    """llvmlite's version, the LLVM in it, and whether that has the AMDGPU backend."""
-    version = installed_version("llvmlite")
-    if version is None:
-        return [Check("llvmlite", False, "not installed", _REINSTALL, required=True)]
-    right = version.split(".")[:2] == ["0", "50"]
-    wheel = Check("llvmlite", right, f"{version} (flyllvm needs 0.50)", _REINSTALL, required=True)
-    code, out, error = _in_child(_LLVM_PROBE)
+    """llvmlite in the Python that runs the compile worker, the LLVM in it, and whether that knows AMDGPU."""
+    from ..codegen.process import default_python
+
+    try:
+        python = default_python()
+    except CodegenError as error:
+        return [Check("llvmlite", False, error.what, error.fix, required=True)]
+    code, out, error_line = _in_child(_LLVM_PROBE, python=python)
     if code != 0:
-        return [wheel, Check("LLVM", False, f"llvmlite does not load: {error}", _REINSTALL, required=True)]
+        return [Check("llvmlite", False, f"does not load in {python}: {error_line}", _REINSTALL, required=True)]
     import json
 
     found = json.loads(out)
+    version, amdgcn = found["llvmlite"], found["amdgcn"]
+    right = version.split(".")[:2] == ["0", "50"]
+    missing = "this LLVM was built without the AMDGPU backend"
     return [
-        wheel,
-        Check("LLVM", True, found["version"], required=True),
+        Check("llvmlite", right, f"{version} (flyllvm needs 0.50)", _REINSTALL, required=True),
+        Check("LLVM", True, found["llvm"], required=True),
         Check(
             "amdgcn target",
-            found["amdgcn"],
-            "amdgcn-amd-amdhsa" if found["amdgcn"] else "this LLVM was built without the AMDGPU backend",
+            amdgcn,
+            "amdgcn-amd-amdhsa" if amdgcn else missing,
             "install llvmlite's wheel from PyPI; some distributions build it without AMDGPU",
             required=True,
         ),
     ]
+
+
+def check_compile() -> Check:
+    """Takes a small kernel the whole way: worker, object file, linker, metadata."""
+    from ..codegen.client import compile_llvm
+    from ..codeobject import inspect, link
+    from ..target import Target
+
+    try:
+        image = link(compile_llvm(_KERNEL, Target.parse(_TARGET)).object)
+        names = ", ".join(kernel.name for kernel in inspect(image).kernels.values())
+    except FlyError as error:
+        return Check("compile", False, error.what, error.fix, required=True)
+    return Check("compile", True, f"kernel {names} for {_TARGET}, code object of {len(image)} bytes", required=True)
 
 
 def check_package(name: str) -> Check:
@@ -176,11 +206,13 @@ def _versioned_only(folder: str) -> str | None:
     return os.path.join(folder, names[-1]) if names else None
 
 
-def _in_child(code: str, *args: str) -> tuple[int, str, str]:
+def _in_child(code: str, *args: str, python: str = sys.executable) -> tuple[int, str, str]:
     """Runs Python code in a process of its own: exit status, stdout, last line of stderr."""
     try:
-        done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([python, "-c", code, *args], capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
         return -1, "", "no answer in 120 s"
+    except OSError as error:
+        return -1, "", str(error)
     lines = done.stderr.strip().splitlines()
     return done.returncode, done.stdout, lines[-1] if lines else f"it ended with status {done.returncode}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,12 +26,13 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Pretend:
     return pretend
 
 
+@pytest.mark.llvm
 def test_a_working_installation_compiles(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["doctor", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     state = {check["name"]: check["ok"] for check in report["checks"] if check["required"]}
     assert report["compiles"] is True
-    assert {"python", "llvmlite", "LLVM", "amdgcn target"} <= set(state)
+    assert set(state) == {"python", "llvmlite", "LLVM", "amdgcn target", "compile"}
     assert all(state.values())
 
 
@@ -41,20 +43,51 @@ def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str]) -> No
     assert text.endswith("compiling and linking work here\n")
 
 
+@pytest.mark.llvm
+def test_the_compile_check_makes_a_code_object() -> None:
+    check = doctor_cmd.check_compile()
+    assert check.ok
+    assert "kernel probe for gfx942, code object of" in check.detail
+
+
+def test_a_compile_that_fails_is_told_in_the_words_of_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_cmd, "_KERNEL", "define void @f( {")
+    check = doctor_cmd.check_compile()
+    assert (check.ok, check.required) == (False, True)
+    assert check.fix
+
+
 def test_a_missing_llvmlite_fails_with_the_command_to_run(
-    installed: Pretend, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    installed("llvmlite", None)
+    # The Python of the worker is another one than this, and has no llvmlite.
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("FLYLLVM_WORKER_PYTHON", str(python))
+    monkeypatch.setattr(doctor_cmd, "check_compile", lambda: doctor_cmd.Check("compile", True, "not asked here"))
     assert cli.main(["doctor"]) == 1
     text = capsys.readouterr().out
+    assert f"does not load in {python}: ModuleNotFoundError: No module named 'llvmlite'" in text
     assert "python -m pip install 'llvmlite>=0.50,<0.51'" in text
     assert text.splitlines()[-1].startswith("cannot compile here: llvmlite")
 
 
-def test_another_llvmlite_version_fails(installed: Pretend, capsys: pytest.CaptureFixture[str]) -> None:
-    installed("llvmlite", "0.43.0")
+def test_a_worker_python_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYLLVM_WORKER_PYTHON", "/no/such/python")
+    (check,) = doctor_cmd.check_llvm()
+    assert not check.ok
+    assert "/no/such/python" in check.detail
+
+
+def test_another_llvmlite_version_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    probe = 'print(\'{"llvmlite": "0.43.0", "llvm": "14.0.6", "amdgcn": false}\')'
+    monkeypatch.setattr(doctor_cmd, "_LLVM_PROBE", probe)
     assert cli.main(["doctor"]) == 1
-    assert "0.43.0 (flyllvm needs 0.50)" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "0.43.0 (flyllvm needs 0.50)" in text
+    assert "fix: install llvmlite's wheel from PyPI" in text
+    assert text.endswith("cannot compile here: llvmlite, amdgcn target\n")
 
 
 def test_an_llvm_that_ends_its_process_is_reported_not_fatal(
@@ -62,7 +95,7 @@ def test_an_llvm_that_ends_its_process_is_reported_not_fatal(
 ) -> None:
     monkeypatch.setattr(doctor_cmd, "_LLVM_PROBE", "import os; os.abort()")
     assert cli.main(["doctor"]) == 1
-    assert "llvmlite does not load: it ended with status -6" in capsys.readouterr().out
+    assert "it ended with status -6" in capsys.readouterr().out
 
 
 def test_a_missing_simulator_package_fails_nothing(installed: Pretend, capsys: pytest.CaptureFixture[str]) -> None:
