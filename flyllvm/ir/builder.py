@@ -187,7 +187,7 @@ class Builder(ArithBuilder, FlyBuilder):
         index = region.add_arg(low.type)
         first, last, by = low.static_value(), high.static_value(), stride.static_value()
         if first is not None:
-            index.range = (first, max(first, last - 1) if last is not None else (1 << 31) - 1)
+            index.range = (first, max(first, last - 1) if last is not None else (1 << (low.width - 1)) - 1)
             if by is not None:
                 from math import gcd
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import types as t
 from .core import Block
+from .facts import UNKNOWN, loop_index
 from .ops_arith import Constant
 from .ops_control import Condition, For, If, While, Yield
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .core import Op, Value
+    from .facts import Facts
     from .lexer import Token
     from .parser import Parser
 
@@ -65,10 +67,12 @@ def _constant_number(p: Parser, value: Any, token: Token, elem: t.ScalarType) ->
     return value
 
 
-def _typed_region(p: Parser, args: list[tuple[Token, t.Type]], depth: int, implicit: bool) -> Block:
+def _typed_region(
+    p: Parser, args: list[tuple[Token, t.Type]], depth: int, implicit: bool, first: Facts = UNKNOWN
+) -> Block:
     """A region of control flow; a missing ``scf.yield`` of nothing is added."""
     end = p.tok
-    block = p.region(args, depth + 1)
+    block = p.region(args, depth + 1, first)
     if implicit and not (block.ops and isinstance(block.ops[-1], (Yield, Condition))):
         made = block.append(Yield())
         made.loc = p.own_location(end)
@@ -130,7 +134,9 @@ def _for(p: Parser, cls: type[Op], token: Token, depth: int) -> Op:
     p.check_types(inits, types, token, "carried value")
     p.check_types(bounds, [type_] * 3, token, "bound")
     args = [(index, type_), *((name, x) for (name, _), x in zip(carried, types))]
-    body = _typed_region(p, args, depth, not types)
+    low, high, by = ((v.divisibility, v.range) for v in bounds)
+    first = loop_index(low, high, by, type_.bits) if isinstance(type_, t.IntType) else UNKNOWN
+    body = _typed_region(p, args, depth, not types, first)
     attrs = p.attr_dict() if p.is_("{") else {}
     return For([*bounds, *inits], types, attrs, [body])
 

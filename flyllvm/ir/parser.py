@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..errors import ParseError
 from . import ops_arith, ops_control, ops_fly, types as t  # noqa: F401 (every operation must be known)
 from .core import OPS, Block, Kernel, Module, Op, Value
+from .facts import DIVISIBILITY, RANGE, UNKNOWN, derive, merged
 from .location import Frame, Location
 from .parse_control import SPECIAL
 from .parse_forms import read_template
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from .facts import Facts
     from .lexer import Token
 
 _ARG_PREFIX = "fly."
@@ -64,6 +66,7 @@ class Parser(TokenReader):
         self.values: dict[str, Value] = {}
         self.scopes: list[list[str]] = []
         self.func, self.func_line = "", 0
+        self.kernel_attrs: dict[str, Any] = {}
 
     # --- modules and kernels ---------------------------------------------------------------------
 
@@ -104,6 +107,7 @@ class Parser(TokenReader):
         self.expect("kernel", "write gpu.func @name(...) kernel [attributes {...}] { ... }")
         if self.accept("attributes"):
             kernel.attrs = self.attr_dict()
+        self.kernel_attrs = kernel.attrs
         kernel.attrs.setdefault("stage", "fly")
         self.expect("{")
         self.ops_of(kernel.body)
@@ -122,14 +126,12 @@ class Parser(TokenReader):
                 raise self.fail(f"argument attribute {key!r}", f"argument attributes start with {_ARG_PREFIX!r}", token)
         attrs = {key[len(_ARG_PREFIX) :]: v for key, v in attrs.items()}
         div = attrs.get("divisibility", 1)
-        if type(div) is not int or div < 1:
-            raise self.fail(f"fly.divisibility is {div!r}", "give a positive integer", token)
         name = attrs.pop("name", token.text[1:])
         if not isinstance(name, str):
             raise self.fail(f"fly.name is {name!r}", "give a quoted text", token)
         value = kernel.add_arg(type_, name)
         kernel.arg_attrs[-1].update(attrs)
-        value.divisibility = div
+        value.divisibility, value.range = self.facts_of({DIVISIBILITY: div, RANGE: attrs.get("range")}, UNKNOWN, token)
         self.define(token, value)
 
     # --- values ----------------------------------------------------------------------------------
@@ -186,14 +188,16 @@ class Parser(TokenReader):
         while not self.is_("}"):
             block.append(self.op(block.depth))
 
-    def region(self, arg_types: Sequence[tuple[Token, t.Type]], depth: int) -> Block:
-        """``{ ops }``; the braces are taken, the arguments are known inside."""
+    def region(self, arg_types: Sequence[tuple[Token, t.Type]], depth: int, first: Facts = UNKNOWN) -> Block:
+        """``{ ops }``; the braces are taken, the arguments are known inside, ``first`` is known of the first one."""
         self.deeper()
         self.expect("{")
         self.scopes.append([])
         block = Block((), None, depth)
         for token, type_ in arg_types:
             self.define(token, block.add_arg(type_))
+        if block.args:
+            block.args[0].divisibility, block.args[0].range = first
         if self.tok.kind == "label":
             if arg_types:
                 raise self.fail("this region has its arguments already", "leave the label out")
@@ -228,6 +232,8 @@ class Parser(TokenReader):
             op = read(self, cls, token, depth) if read is not None else read_template(self, cls, token)
         else:
             raise self.expected("an operation such as arith.addi")
+        if len(op.results) == 1 and not op.regions:
+            self._tell(op, token)
         self._check_attrs(op, token)
         self._name_results(op, names, token)
         op.loc = self.location() or self.own_location(token)
@@ -237,6 +243,23 @@ class Parser(TokenReader):
         """The place of a token as the author's location."""
         line, col = self.source.line_col(token.pos)
         return Location((Frame(self.source.filename, line, self.func, self.func_line, col),))
+
+    def _tell(self, op: Op, token: Token) -> None:
+        """Gives the result the facts that follow and those that the text adds."""
+        said = {key: op.attrs.pop(key) for key in (DIVISIBILITY, RANGE) if key in op.attrs}
+        known = [(v.divisibility, v.range) for v in op.operands]
+        result = op.results[0]
+        result.divisibility, result.range = self.facts_of(said, derive(op, known, self.kernel_attrs), token)
+
+    def facts_of(self, said: dict[str, Any], have: Facts, token: Token) -> Facts:
+        """Facts that follow, replaced by those the text says."""
+        div, rng = merged(have, said)
+        if type(div) is not int or div < 1:
+            raise self.fail(f"fly.divisibility is {div!r}", "give a positive integer", token)
+        good = isinstance(rng, tuple) and len(rng) == 2 and all(type(n) is int for n in rng) and rng[0] <= rng[1]
+        if rng is not None and not good:
+            raise self.fail(f"fly.range is {rng!r}", "give array<i32: LOWEST, HIGHEST>", token)
+        return div, rng
 
     def _check_attrs(self, op: Op, token: Token) -> None:
         for key in op.attrs:

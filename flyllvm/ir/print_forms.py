@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .attr_text import NAME, number_text, quote
+from .facts import loop_index
 from .ops_arith import Constant
 from .ops_control import Condition, For, If, While, Yield
 from .types import I1, IntType, ScalarType, VectorType, scalar_of
@@ -175,6 +176,9 @@ def _for(p: Printer, op: Op, left: str, pad: str) -> bool:
     if types:
         carried = ", ".join(f"{p.use(a)} = {i}" for a, i in zip(body.args[1:], inits))
         head += f" iter_args({carried}) -> ({_types(types)})"
+    if isinstance(index, IntType):
+        facts = p.known(op)
+        p.facts[id(body.args[0])] = loop_index(facts[0], facts[1], facts[2], index.bits)
     p.lines.append(f"{head} : {index} {{")
     p.body(body, pad, elide=not types)
     p.lines.append(pad + "}" + p.attrs(op.attrs))

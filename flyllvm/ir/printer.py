@@ -10,9 +10,11 @@ import re
 
 from ..errors import VerifyError
 from .attr_text import NAME, dict_text, entry_text, quote
+from .facts import UNKNOWN, derive, merged, missing
 from .forms import MAX_DEPTH, Form, form_of
 from .ops_control import Yield
 from .print_forms import SLOTS, SPECIAL, function_type
+from .types import IntType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .core import Block, Kernel, Module, Op, Value
+    from .facts import Facts
     from .location import Frame, Location
 
 _BAD = re.compile(r"[^\w$.]", re.ASCII)
@@ -78,6 +81,9 @@ class Printer:
         self.taken: set[str] = set()
         self.next_number = 0
         self.depth = 0
+        self.attrs_of_kernel: dict[str, Any] | None = None
+        self.facts: dict[int, Facts] = {}
+        self.extra: dict[str, object] = {}
 
     # --- names -----------------------------------------------------------------------------------
 
@@ -120,6 +126,7 @@ class Printer:
 
     def kernel(self, k: Kernel, pad: str) -> str:
         args = []
+        self.attrs_of_kernel = k.attrs
         for i, v in enumerate(k.args):
             attrs = dict(k.arg_attrs[i]) if i < len(k.arg_attrs) else {}
             name = self.use(v)
@@ -127,6 +134,9 @@ class Printer:
                 del attrs["name"]
             if v.divisibility != attrs.get("divisibility", 1):
                 attrs["divisibility"] = v.divisibility
+            if v.range is not None:
+                attrs["range"] = v.range
+            self.facts[id(v)] = (v.divisibility, v.range)
             entries = ", ".join(entry_text("fly." + key, a) for key, a in attrs.items() if a is not None)
             args.append(f"{name}: {v.type}" + (f" {{{entries}}}" if entries else ""))
         attributes = f" attributes {dict_text(k.attrs)}" if k.attrs else ""
@@ -161,10 +171,28 @@ class Printer:
         if block.args:
             self.lines.append(f"{pad}^bb0({', '.join(f'{self.use(a)}: {a.type}' for a in block.args)}):")
 
+    # --- facts -----------------------------------------------------------------------------------
+
+    def known(self, op: Op) -> list[Facts]:
+        """What a reader of the text knows of the operands."""
+        return [self.facts.get(id(v), UNKNOWN) for v in op.operands]
+
+    def tell(self, op: Op) -> None:
+        """Notes what the operation tells of its result, and which facts the text must add."""
+        self.extra = {}
+        if self.attrs_of_kernel is None or len(op.results) != 1 or not isinstance(op.results[0].type, IntType):
+            return
+        r = op.results[0]
+        have = derive(op, self.known(op), self.attrs_of_kernel) if not op.regions else UNKNOWN
+        if not op.regions:
+            self.extra = missing(have, (r.divisibility, r.range))
+        self.facts[id(r)] = merged(have, self.extra)
+
     # --- operations ------------------------------------------------------------------------------
 
     def op(self, op: Op, pad: str) -> None:
         left = pad + self.define(op)
+        self.tell(op)
         special = SPECIAL.get(type(op))
         if special is not None:
             if special(self, op, left, pad):
@@ -189,6 +217,7 @@ class Printer:
         self.lines[-1] += self.attrs(op.attrs) + " : " + function_type(op)
 
     def attrs(self, attrs: dict[str, Any]) -> str:
+        attrs, self.extra = {**attrs, **self.extra}, {}
         return " " + dict_text(attrs) if any(v is not None for v in attrs.values()) else ""
 
     def templated(self, op: Op, form: Form) -> str | None:
