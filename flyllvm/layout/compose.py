@@ -305,7 +305,7 @@ def composition(a: Any, b: Any) -> Any:
         return ComposedLayout(a, 0, b)
     b = as_layout(b, "composition")
     s, d = _compose_tree(_Outer(a), b.shape, b.stride, "")
-    return raw_layout(s, d, a.is_static and b.is_static)
+    return raw_layout(s, d, True if a.is_static and b.is_static else None)
 
 
 def by_mode(a: Layout, tile: Tile, fn: Any) -> Layout:
