@@ -70,10 +70,14 @@ def test_a_gemm_on_the_device_agrees_with_numpy(device: Executor | None) -> None
     b = rng.integers(-3, 4, (n, k)).astype(np.float16)
     code = code_for(device, "gemm", f"gemm_{Device.current().target_id.processor}")
     # The hand-written kernel reads one K tile past the end of its last rows, inside the descriptor.
-    with LoadedModule(code) as module, DeviceArray.from_numpy(a) as da, DeviceArray.from_numpy(b) as db:
-        with DeviceArray((m, n), np.float16) as dc:
-            module.function("gemm").launch((m // 128, n // 128, 1), (256, 1, 1), [da, db, dc, m, n, k])
-            got = dc.numpy()
+    with (
+        LoadedModule(code) as module,
+        DeviceArray.from_numpy(a) as da,
+        DeviceArray.from_numpy(b) as db,
+        DeviceArray((m, n), np.float16) as dc,
+    ):
+        module.function("gemm").launch((m // 128, n // 128, 1), (256, 1, 1), [da, db, dc, m, n, k])
+        got = dc.numpy()
     assert np.array_equal(got.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T)
 
 
