@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         inspect as inspect,
         link as link,
     )
+    from .compiler import compile as compile
     from .errors import (
         AtomError as AtomError,
         CodegenError as CodegenError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         TraceError as TraceError,
         VerifyError as VerifyError,
     )
+    from .sim import simulate as simulate
     from .target import Target as Target
 
 __version__ = "0.1.0"
@@ -50,8 +52,10 @@ _HOMES = {
     "TargetError": "errors",
     "TraceError": "errors",
     "VerifyError": "errors",
+    "compile": "compiler",
     "inspect": "codeobject",
     "link": "codeobject",
+    "simulate": "sim",
 }
 
 

@@ -60,7 +60,12 @@ flyllvm_venv() {
     python=$root/.venv/bin/python
     find_python
     stamp=$(venv_stamp) || die "cannot read $root/pyproject.toml"
-    if venv_is_current "$1"; then return; fi
+    if ! venv_is_current "$1"; then renew_venv "$1"; fi
+    # Where PYTHONDONTWRITEBYTECODE is set, every start would compile all of flyllvm again.
+    "$python" -m compileall -q "$root/flyllvm" >/dev/null 2>&1 || true
+}
+
+renew_venv() {
     [ -w "$root" ] || die "$root is not writable, and .venv must be made there."
     # Two scripts started together would install into the same directory at once.
     if command -v flock >/dev/null 2>&1; then
@@ -80,6 +85,8 @@ make_venv() {
     fi
     rm -f "$root/.venv/flyllvm-run" "$root/.venv/flyllvm-dev"
     if [ "$1" = dev ]; then package="$root[dev]"; else package=$root; fi
-    quietly "$python" -m pip install --quiet --disable-pip-version-check --no-input -e "$package"
+    # compat: the clone on the import path. The default is an import hook that costs every start of Python 15 ms.
+    quietly "$python" -m pip install --quiet --disable-pip-version-check --no-input \
+        --config-settings editable_mode=compat -e "$package"
     printf '%s\n' "$stamp" >"$root/.venv/flyllvm-$1"
 }

@@ -5,9 +5,17 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import numpy
 import pytest
 
 import flyllvm
+
+KERNEL = """
+define amdgpu_kernel void @seven(ptr addrspace(1) %out) {
+  store i32 7, ptr addrspace(1) %out, align 4
+  ret void
+}
+"""
 
 
 @pytest.mark.parametrize("name", sorted(flyllvm._HOMES))
@@ -32,3 +40,19 @@ def test_type_checkers_see_the_same_names() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'flyllvm' has no attribute 'Targte'"):
         _ = flyllvm.Targte  # type: ignore[attr-defined]
+
+
+class Artifact:
+    """As much of a compiled kernel as the simulator asks for."""
+
+    llvm_ir = KERNEL
+    target = flyllvm.Target.parse("gfx1100", wave_size=64)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(("source", "target"), [(KERNEL, "gfx942"), (Artifact(), "gfx1100")], ids=["text", "artifact"])
+def test_simulate_takes_text_or_an_artifact(source: object, target: str) -> None:
+    out = numpy.zeros(1, numpy.int32)
+    report = flyllvm.simulate(source, grid=1, block=1, args=[out])
+    assert out[0] == 7
+    assert report.target == target

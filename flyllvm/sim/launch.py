@@ -11,8 +11,7 @@ import numpy as np
 
 from ..errors import LaunchError, SimError
 from ..target import Target
-from . import arguments, matrix
-from . import types as ty
+from . import arguments, matrix, types as ty
 from .compile import Compiler, Program
 from .ir import Inst
 from .machine import Machine
@@ -123,31 +122,31 @@ def _check_block(program: Program, block: tuple[int, int, int], target: Target) 
 
 
 def simulate(
-    ir_text: str,
+    ir_text: Any,
     kernel: str | None = None,
     *,
     grid: Any,
     block: Any,
     args: Sequence[Any],
-    target: str | Target = "gfx942",
+    target: str | Target | None = None,
     dynamic_lds_bytes: int = 0,
     wave_size: int | None = None,
     max_steps: int = 2_000_000,
     source_name: str = "<llvm-ir>",
     progress: Callable[[int, int], None] | None = None,
 ) -> SimReport:
-    """Runs a kernel given as LLVM IR text over NumPy arrays, with all default checks.
+    """Runs a kernel over NumPy arrays, from its LLVM IR text, with all default checks.
 
     Arrays stand for device buffers: the kernel may touch exactly their bytes, and they change only if the whole run
     succeeds.  Arrays that overlap in memory overlap for the kernel too.
 
     Args:
-        ir_text: A textual LLVM module.
+        ir_text: A textual LLVM module, or an artifact of ``flyllvm.compile``, which has one in ``llvm_ir``.
         kernel: Name of the kernel; may be left out where the module has one.
         grid: Workgroups per axis.
         block: Work items per axis.
         args: One per parameter: a contiguous array or ``None`` for a pointer, a number for a scalar.
-        target: Target id.
+        target: Target id; by default that of the artifact, or gfx942.
         dynamic_lds_bytes: Bytes of LDS behind ``external addrspace(3) global [0 x i8]``.
         wave_size: Lanes in a wave where the chip has both modes.
         max_steps: Basic blocks that a chunk of workgroups may run before it counts as endless.
@@ -160,7 +159,9 @@ def simulate(
         SimError: The kernel is faulty, or uses something that the simulator does not know.
     """
     start = time.perf_counter()
-    chip = Target.parse(target, wave_size)
+    default: str | Target = getattr(ir_text, "target", "gfx942")
+    chip = Target.parse(default if target is None else target, wave_size)
+    ir_text = getattr(ir_text, "llvm_ir", ir_text)
     dims, items = _dims("grid", grid), _dims("block", block)
     program = compiled(ir_text, kernel, chip, source_name)
     _check_block(program, items, chip)
