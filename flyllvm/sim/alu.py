@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import numerics
-from . import types as ty
+from . import numerics, types as ty
 from .types import Type
 from .values import Array, to_signed
 
@@ -28,9 +27,9 @@ def full_width(bits: int) -> bool:
 
 def wrap(a: Array, bits: int) -> Array:
     """Drops the bits above ``bits``."""
-    if bits <= 64:
-        return a & a.dtype.type((1 << bits) - 1)
-    return a & ((1 << bits) - 1)
+    mask: Any = (1 << bits) - 1
+    result: Array = a & (a.dtype.type(mask) if bits <= 64 else mask)
+    return result
 
 
 def sign_extended(a: Array, bits: int) -> Array:
@@ -269,7 +268,7 @@ def float_to_int(source: Type, target: Type, is_signed: bool) -> Fn1:
     def convert(a: Array) -> Array:
         whole = np.trunc(to_float64(source, a))
         whole = np.where(np.isnan(whole), 0.0, np.clip(whole, low, high))
-        if dtype == object:
+        if dtype.kind == "O":
             return np.array([int(x) & ((1 << bits) - 1) for x in whole.flat], object).reshape(whole.shape)
         if is_signed:
             return from_signed(whole.astype(np.int64), bits) if bits > 1 else whole != 0
@@ -321,7 +320,7 @@ def resize_int(op: str, source: Type, target: Type) -> Fn1:
     if op == "sext":
         return lambda a: _widen_signed(sign_extended(a, from_bits), to_bits)
     if op == "zext":
-        if dtype == object:
+        if dtype.kind == "O":
             return lambda a: a.astype(object) if a.dtype != bool else a.astype(np.uint8).astype(object)
         return lambda a: a.astype(dtype)
     if to_bits == 1:
@@ -377,7 +376,7 @@ def from_bytes(t: Type, raw: Array) -> Array:
     words = [int.from_bytes(row.tobytes(), "little") for row in rows]
     mask = (1 << bits) - 1
     flat = [[(w >> (bits * i)) & mask for i in range(count)] for w in words]
-    array = np.array(flat, dtype=dtype if dtype != bool else np.uint8).astype(dtype)
+    array = np.array(flat, dtype=dtype if dtype.kind != "b" else np.uint8).astype(dtype)
     array = array.reshape((*raw.shape[:-1], count))
     return array if isinstance(t, ty.VecType) else array[..., 0]
 

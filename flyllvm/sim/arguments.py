@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LaunchError
-from . import alu
-from . import types as ty
+from . import alu, types as ty
 from .ir import Function, Param
 from .layout_lds import ConstantData
 from .memory import GUARD_BYTES, HEAP_BASE, Region, Space
@@ -33,7 +32,9 @@ class Buffers:
     Arrays that overlap in the caller's memory overlap in the heap.
     """
 
-    def __init__(self, kernel: Function, args: Sequence[Any], constants: ConstantData, addresses: dict[str, int]) -> None:
+    def __init__(
+        self, kernel: Function, args: Sequence[Any], constants: ConstantData, addresses: dict[str, int]
+    ) -> None:
         arrays = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray)]
         self.blocks = _merge([(i, _memory(kernel, i, a)) for i, a in arrays])
         self.address_of: dict[int, int] = {}

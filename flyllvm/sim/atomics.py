@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, mem_ops, poison
-from . import types as ty
+from . import alu, mem_ops, poison, types as ty
 from .ir import Inst
 from .memory import UNITS
 from .sync import ATOMIC
@@ -90,17 +89,16 @@ def run_rounds(where: mem_ops.Located, t: ty.Type, byte_count: int, step: Callab
     starts = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order)) - starts
-    old: Array | None = None
+    old = np.zeros(0)
     for turn in range(int(rank.max()) + 1 if len(rank) else 0):
         lanes = np.flatnonzero(rank == turn)
         raw = where.space.gather(offsets[lanes], byte_count, where.unit)
         value = alu.from_bytes(t, raw.view(np.uint8))
-        if old is None:
+        if turn == 0:
             old = np.zeros((len(offsets), *value.shape[1:]), value.dtype)
         old[lanes] = value
         new = alu.to_bytes(t, step(value, lanes)).view(UNITS[where.unit])
         where.space.scatter(offsets[lanes], new, where.unit)
-    assert old is not None
     return old
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu
-from . import types as ty
+from . import alu, types as ty
 from .ir import Inst
 from .types import Type
 from .values import Array
@@ -34,7 +33,7 @@ def _wide(a: Array) -> Array:
 
 
 def _ctpop(t: Type) -> Fn:
-    if ty.dtype_of(t) == object:
+    if ty.dtype_of(t).kind == "O":
         return lambda a: np.array([int(x).bit_count() for x in a.flat], object).reshape(a.shape)
     return lambda a: _as_dtype(t, np.bitwise_count(a.astype(np.uint8) if a.dtype == bool else a))
 
@@ -84,7 +83,7 @@ def _bitreverse(t: Type) -> Fn:
 
 
 def _bswap(t: Type) -> Fn:
-    if ty.dtype_of(t) != object:
+    if ty.dtype_of(t).kind != "O":
         return lambda a: a.byteswap()
     size = bits_of(t) // 8
     return lambda a: np.array(

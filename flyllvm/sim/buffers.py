@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import alu, atomics, mem_ops, poison
-from . import types as ty
+from . import alu, atomics, mem_ops, poison, types as ty
 from .ir import Inst
 from .memory import known_alignment, unit_of
 from .values import Array, scalar
@@ -116,17 +115,15 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
         offset, unit = _global(m, inst, address, byte_count, False)
         return m.heap.gather(offset, byte_count, unit).view(np.uint8)
     starts, good = _components(m, inst, access, byte_count, component)
-    out = np.zeros(good.shape + (component,), np.uint8)
+    out = np.zeros((*good.shape, component), np.uint8)
     if good.any():
         address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
         offset, unit = _global(m, inst, address, component, False)
         out[good] = m.heap.gather(offset, component, unit).view(np.uint8)
-    return out.reshape(good.shape[:-1] + (byte_count,))
+    return out.reshape((*good.shape[:-1], byte_count))
 
 
-def _components(
-    m: Machine, inst: Inst, access: Access, byte_count: int, component: int
-) -> tuple[Array, Array]:
+def _components(m: Machine, inst: Inst, access: Access, byte_count: int, component: int) -> tuple[Array, Array]:
     """Offsets of the parts of an access, and which are in range; counts clipped lanes."""
     parts = np.arange(0, byte_count, component, dtype=np.int64)
     starts = access.offset[..., None] + parts
@@ -155,7 +152,7 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
         return
     starts = np.broadcast_to(starts, good.shape)
     address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
-    data = np.broadcast_to(raw, shape + raw.shape[-1:]).reshape(shape + (-1, component))[good]
+    data = np.broadcast_to(raw, shape + raw.shape[-1:]).reshape((*shape, -1, component))[good]
     offset, unit = _global(m, inst, address, component, True)
     mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit), np.ascontiguousarray(data))
 
@@ -230,7 +227,8 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
     def run(r: list[Any], m: Machine) -> None:
         access = resolve(r, m)
         if not access.packed:
-            access = Access(*(mem_ops.running(m, a) for a in (access.base, access.offset, access.limit)), True)
+            base, offset, limit = (mem_ops.running(m, a) for a in (access.base, access.offset, access.limit))
+            access = Access(base, offset, limit, True)
         args = [mem_ops.running(m, r[s]) for s in slots]
         good = access.offset + byte_count <= access.limit
         m.launch.count_clipped(inst, int(np.count_nonzero(~good)))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, atomics, intrinsics, mem_ops, poison
-from . import types as ty
+from . import alu, atomics, intrinsics, mem_ops, poison, types as ty
 from .ir import Const, Inst, Reg
 from .parse_inst import BINARY
 from .values import Array, Value, cast_address, gep_step, signed
@@ -265,7 +264,7 @@ def _insert_chain(c: Compiler, inst: Inst) -> list[Op]:
         shapes = [p.shape for p in parts]
         if not whole:
             shapes.append(r[a].shape[:3])
-        out = np.empty(np.broadcast_shapes(*shapes) + (count,), dtype)
+        out = np.empty((*np.broadcast_shapes(*shapes), count), dtype)
         if not whole:
             out[...] = r[a]
         for (i, _), part in zip(items, parts, strict=True):

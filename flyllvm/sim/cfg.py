@@ -215,10 +215,8 @@ def _arrange(
             result.append(node)
             continue
         inside = {id(n) for n in component}
-        header = next(
-            (n for n in component if n is entry or any(id(n) in map(id, p.successors) for p in nodes if id(p) not in inside)),
-            component[0],
-        )  # fmt: skip
+        entered = {id(s) for p in nodes if id(p) not in inside for s in p.successors} | {id(entry)}
+        header = next((n for n in component if id(n) in entered), component[0])
         loops.append((header, component))
         inner_cut = cut | {(id(n), id(header)) for n in component}
         result.extend(_arrange(component, header, inner_cut, loops))

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..errors import SimError
 from ..target import Target
-from . import layout_lds, poison
-from . import types as ty
+from . import layout_lds, poison, types as ty
 from .cfg import Node, build_graph, inline_calls
 from .ir import Const, Function, Inst, Module, Operand, Reg
 from .locate import Locator
@@ -109,9 +108,7 @@ class Compiler:
             raise SimError(f"operand {operand!r} has no value")
         key = (operand.type, operand.kind, operand.value if operand.kind in ("int", "fp", "global") else id(operand))
         if key not in self.const_slots:
-            self.const_slots[key] = self.new_slot(
-                constant(operand, self.addresses), poison.constant_mask(operand)
-            )
+            self.const_slots[key] = self.new_slot(constant(operand, self.addresses), poison.constant_mask(operand))
         return self.const_slots[key]
 
     def dest(self, inst: Inst) -> int:

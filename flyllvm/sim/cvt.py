@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, numerics
-from . import types as ty
+from . import alu, numerics, types as ty
 from .ir import Inst
 from .values import Array
 

@@ -11,8 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from . import alu
-from . import types as ty
+from . import alu, types as ty
 from .types import Type
 from .values import Array
 

@@ -213,9 +213,11 @@ def _matrix(c: Compiler, inst: Inst, name: str) -> list[Op]:
 def _check_exec(m: Machine, inst: Inst) -> None:
     partial = m.active_waves() & ~m.mask.all(axis=2)
     if partial.any():
-        m.fault(inst, "a matrix instruction with inactive lanes: it ignores EXEC and would use their registers",
-                ~m.mask & partial[:, :, None],
-                "run it with whole waves: no divergent branch around it, block size a multiple of the wave size")  # fmt: skip
+        m.fault(
+            inst, "a matrix instruction with inactive lanes: it ignores EXEC and would use their registers",
+            ~m.mask & partial[:, :, None],
+            "run it with whole waves: no divergent branch around it, block size a multiple of the wave size",
+        )  # fmt: skip
 
 
 def _buffer_atomics(structured: bool, prefix: str) -> dict[str, Builder]:

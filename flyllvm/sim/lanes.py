@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import alu, dma, dpp
-from . import types as ty
+from . import alu, dma, dpp, types as ty
 from .ir import Inst
 from .values import Array, choose_lanes
 
@@ -31,9 +30,7 @@ def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         value = r[a]
         r[d] = (
-            tuple(dma.first_of_wave(m, v) for v in value)
-            if isinstance(value, tuple)
-            else dma.first_of_wave(m, value)
+            tuple(dma.first_of_wave(m, v) for v in value) if isinstance(value, tuple) else dma.first_of_wave(m, value)
         )
 
     return [run]
@@ -44,7 +41,7 @@ def _readlane(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         index = dma.first_of_wave(m, r[lane]).astype(np.int64) % m.wave_size
-        r[d] = choose_lanes(_full(m, r[a]), np.broadcast_to(index, m.shape[:2] + (1,)))
+        r[d] = choose_lanes(_full(m, r[a]), np.broadcast_to(index, (*m.shape[:2], 1)))
 
     return [run]
 
@@ -113,7 +110,7 @@ def _swizzle(c: Compiler, inst: Inst) -> list[Op]:
 def wave_bits(m: Machine, flags: Array, bits: int) -> Array:
     """The flags of each wave's lanes as one integer.  Shape: ``(G, W, 1)``."""
     packed = np.packbits(np.ascontiguousarray(np.broadcast_to(flags, m.shape)), axis=-1, bitorder="little")
-    padded = np.zeros(packed.shape[:2] + (8,), np.uint8)
+    padded = np.zeros((*packed.shape[:2], 8), np.uint8)
     padded[..., : packed.shape[-1]] = packed
     return padded.view(np.uint64).astype(ty.int_dtype(bits))
 
@@ -176,7 +173,7 @@ def _dpp(update: bool) -> Callable[[Compiler, Inst], list[Op]]:
                 "see the DPP controls in the ISA manual",
             )  # fmt: skip
         lanes = np.arange(c.wave_size)
-        enabled = ((row_mask >> (lanes // 16 % 4)) & 1).astype(bool) & ((bank_mask >> (lanes // 4 % 4)) & 1).astype(bool)
+        enabled = (row_mask >> (lanes // 16 % 4)) & (bank_mask >> (lanes // 4 % 4)) & 1 == 1
         valid = source >= 0
         index = np.where(valid, source, 0)
         d, a = c.dest(inst), c.slot(inst.operands[first])
@@ -226,7 +223,7 @@ def _permlane(rows: int) -> Callable[[Compiler, Inst], list[Op]]:
 
 
 def _permlane_swap(width: int) -> Callable[[Compiler, Inst], list[Op]]:
-    """``permlane16.swap`` / ``permlane32.swap``: odd rows of the first operand change places with even rows of the second.
+    """``permlane16.swap`` / ``permlane32.swap``: odd rows of the first operand and even ones of the second swap.
 
     Source: CDNA4 ISA manual, V_PERMLANE16_SWAP_B32, V_PERMLANE32_SWAP_B32.
     """
@@ -278,8 +275,8 @@ def _wave_reduce(operation: str) -> Callable[[Compiler, Inst], list[Op]]:
 
         def run(r: list[Any], m: Machine) -> None:
             value = _full(m, r[a])
-            total = np.zeros(m.shape[:2] + (1,), value.dtype)
-            started = np.zeros(m.shape[:2] + (1,), bool)
+            total = np.zeros((*m.shape[:2], 1), value.dtype)
+            started = np.zeros((*m.shape[:2], 1), bool)
             for lane in range(m.wave_size):
                 active = m.mask[:, :, lane : lane + 1]
                 part = value[:, :, lane : lane + 1]

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..errors import SimError
 from ..target import Target
-from . import alu
-from . import types as ty
+from . import alu, types as ty
 from .cfg import Node
 from .ir import Const, Function, Global, Inst, Module, Operand
 from .memory import HEAP_BASE, Region, unit_of
@@ -170,6 +169,6 @@ def _access_unit(inst: Inst) -> int:
         if any(word in inst.callee for word in _LDS_DMA):
             return 1
         touches = any(getattr(o.type, "space", -1) in (0, 3) for o in inst.operands)
-        if touches and inst.callee.startswith(("llvm.mem", "llvm.amdgcn.ds.", "llvm.amdgcn.global.load", "llvm.masked")):
+        if touches and inst.callee.startswith(("llvm.mem", "llvm.amdgcn.ds.", "llvm.amdgcn.global.load")):
             return 1
     return 16

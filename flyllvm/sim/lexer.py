@@ -60,9 +60,9 @@ class Stream:
             if kind == "label":
                 tokens.append(("label", match.group()[:-1].strip('"'), position))
             elif kind in ("local", "global"):
-                tokens.append((kind, match.group()[1:].strip('"'), position))  # type: ignore[arg-type]
+                tokens.append((str(kind), match.group()[1:].strip('"'), position))
             elif kind != "skip":
-                tokens.append((kind, match.group(), position))  # type: ignore[arg-type]
+                tokens.append((str(kind), match.group(), position))
             position = match.end()
         tokens.append(("eof", "end of text", max(0, len(text.rstrip()) - 1)))
 

@@ -136,9 +136,7 @@ class Machine:
                 return
         self.mask, self.covering, self.active = self.live, True, self.live_count
         self.full = self.live_count == self.live.size
-        self.active_wave_count = (
-            self.groups * self.waves if self.full else int(np.count_nonzero(self.live.any(axis=2)))
-        )
+        self.active_wave_count = self.groups * self.waves if self.full else int(np.count_nonzero(self.live.any(axis=2)))
 
     def arrive(self, index: int, mask: Array) -> None:
         """Adds lanes that wait to run a node."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, bitfn, cvt, fma
-from . import types as ty
+from . import alu, bitfn, cvt, fma, types as ty
 from .ir import Inst
 from .types import Type
 from .values import Array
@@ -153,7 +152,7 @@ def _frexp_part(part: int) -> Callable[[Compiler, Inst], list[Op]]:
     return builder
 
 
-_FPCLASS = (
+_FPCLASS: tuple[Callable[[Array, Array], Array], ...] = (
     lambda a, q: np.isnan(a) & ~q, lambda a, q: np.isnan(a) & q,
     lambda a, q: a == -np.inf, lambda a, q: (a < 0) & np.isfinite(a) & ~_subnormal(a),
     lambda a, q: (a < 0) & _subnormal(a), lambda a, q: (a == 0) & np.signbit(a),

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import alu, poison
-from . import types as ty
+from . import alu, poison, types as ty
 from .ir import Inst
 from .memory import UNITS, Space, known_alignment, unit_of
 from .sync import ATOMIC, synchronises_waves
@@ -123,10 +122,10 @@ def _out_of_bounds(
 def _show(m: Machine, space_name: str, address: int) -> str:
     """An address relative to the nearest region."""
     space = {"global": m.heap, "LDS": m.lds, "private": m.private}[space_name]
-    if space is None or not space.regions:
-        return f"{space_name} address {address:#x} (there is no {space_name} memory)"
     if space_name == "global" and address < 4096:
         return f"global address {address:#x} (null pointer)"
+    if space is None or not space.regions:
+        return f"{space_name} address {address:#x} (there is no {space_name} memory)"
     region = space.region_of(address)
     after = next((r for r in space.regions if r.start > address), None)
     if region is None or (after is not None and after.start - address < address - region.start - region.size):
@@ -384,7 +383,7 @@ def build_alloca(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         r[d] = address
-        rows = m.private_written.reshape(m.shape + (-1,))
+        rows = m.private_written.reshape((*m.shape, -1))
         rows[m.mask, start : start + size] = False
 
     return [run]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import mem_ops, poison
-from . import types as ty
+from . import mem_ops, poison, types as ty
 from .ir import Inst
 from .values import Array
 

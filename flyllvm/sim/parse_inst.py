@@ -14,7 +14,8 @@ BINARY = frozenset(
     "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem".split()
 )  # fmt: skip
 CASTS = frozenset(
-    "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint inttoptr bitcast addrspacecast ptrtoaddr".split()
+    "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint inttoptr bitcast addrspacecast "
+    "ptrtoaddr".split()
 )  # fmt: skip
 ORDERINGS = frozenset("unordered monotonic acquire release acq_rel seq_cst".split())
 _FLAGS = frozenset(
@@ -67,7 +68,7 @@ class InstParser(ValueParser):
     def _attachments(self, inst: Inst) -> None:
         while self.accept(","):
             key = self.expect_kind("meta", "metadata or an attribute")
-            if key == "!dbg" and self.kind() == "meta" and not self.peek() == "!DILocation":
+            if key == "!dbg" and self.kind() == "meta" and self.peek() != "!DILocation":
                 inst.dbg = self.next()
                 continue
             value = self.parse_value(ty.METADATA)

@@ -166,7 +166,7 @@ class ValueParser(Stream):
     def _float_literal(self, t: Type, text: str) -> int:
         if text.startswith(("0xH", "0xR")):
             return int(text[3:], 16)
-        if text.startswith("0xL") or text.startswith("0xK") or text.startswith("0xM"):
+        if text.startswith(("0xL", "0xK", "0xM")):
             self.index -= 1
             self.error(f"floating-point literal {text!r} of a format that AMDGPU lacks")
         if text.startswith("0x"):

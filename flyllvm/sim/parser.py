@@ -204,7 +204,7 @@ class _Body:
         self.parser, self.function = parser, function
         self.defined: dict[str, ty.Type] = {p.name: p.type for p in function.params}
         self.counter = sum(p.name.isdigit() for p in function.params)
-        self.uses: list[tuple[Operand, int]] = []
+        self.uses: list[tuple[Reg, int]] = []
 
     def parse(self) -> None:
         parser, blocks = self.parser, self.function.blocks
@@ -215,7 +215,7 @@ class _Body:
                 name = parser.next()
             else:
                 if blocks:
-                    parser.error("an instruction stands after the terminator of its block", "start a block with a label")
+                    parser.error("an instruction after the terminator of its block", "start a block with a label")
                 name = self._number()
             if name.isdigit():
                 self.counter = max(self.counter, int(name) + 1)
@@ -272,7 +272,6 @@ class _Body:
     def _check(self, names: set[str]) -> None:
         parser, defined = self.parser, self.defined
         for operand, position in self.uses:
-            assert isinstance(operand, Reg)
             if operand.type is ty.METADATA:
                 continue
             found = defined.get(operand.name)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu
-from . import types as ty
+from . import alu, types as ty
 from .cfg import Node
 from .ir import Const, Inst, Operand, Reg
 from .values import Array
@@ -194,7 +193,7 @@ def _seed(inst: Inst, slots: list[int]) -> Callable[[list[Any]], Array] | None:
 def _expanded(flags: Any, count: int) -> Array:
     if flags is None:
         return np.zeros((1, 1, 1, count), bool)
-    return np.broadcast_to(flags if flags.ndim == 4 else flags[..., None], flags.shape[:3] + (count,))
+    return np.broadcast_to(flags if flags.ndim == 4 else flags[..., None], (*flags.shape[:3], count))
 
 
 def _settle(flags: Array) -> Any:
@@ -239,7 +238,7 @@ def _track_shuffle(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callabl
         first, second = _expanded(m.poison[slots[0]], count), _expanded(m.poison[slots[1]], count)
         shape = np.broadcast_shapes(first.shape[:3], second.shape[:3])
         both = np.concatenate(
-            [np.broadcast_to(first, shape + (count,)), np.broadcast_to(second, shape + (count,))], axis=-1
+            [np.broadcast_to(first, (*shape, count)), np.broadcast_to(second, (*shape, count))], axis=-1
         )
         m.poison[d] = _settle(both[..., source] | lost)
 

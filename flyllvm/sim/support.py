@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import SimError
-from . import alu, builders, intrinsics
-from . import types as ty
+from . import alu, builders, intrinsics, types as ty
 from .cfg import Node, build_graph, inline_calls, is_barrier
 from .ir import Inst, Module
 from .parse_inst import FOREIGN

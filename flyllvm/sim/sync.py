@@ -168,9 +168,7 @@ class Shadow:
         got = self.read.take(index, mode="clip")
         if not np.array_equal(got, np.broadcast_to(stamp, got.shape)):
             differs = (got ^ stamp) & np.uint64(WAVE_BITS) != 0
-            self.read[index[differs] if index.shape == differs.shape else np.broadcast_to(index, differs.shape)[differs]] |= (
-                np.uint64(SEVERAL)
-            )  # fmt: skip
+            self.read[np.broadcast_to(index, differs.shape)[differs]] |= np.uint64(SEVERAL)
 
     def on_write(
         self, m: Machine, inst: Inst, index: Array, flags: int = 0, lost: Callable[[], Array] | None = None
@@ -212,23 +210,26 @@ class Shadow:
         if not self.sync.uniform:
             return int(stamps.max()) == 0
         bound = min(self.sync.known, self.sync.known_dma)
-        return int(stamps.max()) < bound << 32
+        return int(stamps.max()) < int(bound) << 32
 
     def _others(self, stamps: Array, waves: Array) -> Array:
-        return (stamps & np.uint64(SEVERAL | WAVE_BITS)) != waves
+        result: Array = (stamps & np.uint64(SEVERAL | WAVE_BITS)) != waves
+        return result
 
     def _unordered(self, m: Machine, stamps: Array, waves: Array, index: Array) -> Array:
         segment = (stamps >> np.uint64(32)).astype(np.int64)
         dma = (stamps & np.uint64(DMA)) != 0
         if self.sync.uniform:
-            return segment >= np.where(dma, self.sync.known_dma, self.sync.known)
+            late: Array = segment >= np.where(dma, self.sync.known_dma, self.sync.known)
+            return late
         groups = index // max(1, m.lds_copy_bytes >> self.shift)
         other = (stamps & np.uint64(WAVE_BITS)).astype(np.int64)
         mine = np.broadcast_to(waves, stamps.shape).astype(np.int64)
         bound = np.where(dma, self.sync.known_dma[groups, mine, other], self.sync.known[groups, mine, other])
         lowest = self.sync.known.min(axis=2)[groups, mine]
         bound = np.where((stamps & np.uint64(SEVERAL)) != 0, lowest, bound)
-        return segment >= bound
+        unordered: Array = segment >= bound
+        return unordered
 
     def _check(self, m: Machine, inst: Inst, index: Array, stamps: Array, waves: Array, atomic: bool = False) -> None:
         race = self._unordered(m, stamps, waves, index) & self._others(stamps, waves)
@@ -264,7 +265,8 @@ class Shadow:
 
 def _lanes(bad: Array, index: Array) -> Array:
     """One flag per lane from one per granule."""
-    return bad.any(axis=-1) if index.ndim in (2, 4) else bad
+    result: Array = np.any(bad, axis=-1) if index.ndim in (2, 4) else bad
+    return result
 
 
 def synchronises_waves(scope: str) -> bool:

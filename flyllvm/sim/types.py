@@ -240,7 +240,7 @@ def struct_offsets(t: StructType) -> list[int]:
 
 
 _INT_DTYPES = ((8, np.dtype(np.uint8)), (16, np.dtype(np.uint16)), (32, np.dtype(np.uint32)), (64, np.dtype(np.uint64)))
-_FLOAT_DTYPES = {
+_FLOAT_DTYPES: dict[str, np.dtype[Any]] = {
     "half": np.dtype(np.float16),
     "bfloat": np.dtype(np.uint16),
     "float": np.dtype(np.float32),

@@ -22,7 +22,8 @@ from . import types as ty
 from .ir import Const, Operand
 from .types import Type
 
-Array: TypeAlias = npt.NDArray[Any]
+# NumPy's types know neither shapes nor which reductions give scalars: naming the role is what helps a reader.
+Array: TypeAlias = Any
 Value: TypeAlias = Any  # an Array, or a tuple of Values
 
 
@@ -34,7 +35,8 @@ def members(t: Type) -> list[Type] | None:
         return [t.elem] * t.count
     if isinstance(t, ty.PtrType) and t.space in (7, 8):
         # base, stride, num_records, flags; a fat pointer adds its offset
-        return [ty.I64, ty.I16, ty.I64, ty.I32] + ([ty.I32] if t.space == 7 else [])
+        parts: list[Type] = [ty.I64, ty.I16, ty.I64, ty.I32]
+        return [*parts, ty.I32] if t.space == 7 else parts
     return None
 
 
@@ -129,7 +131,7 @@ def _expression(operand: Const, addresses: dict[str, int]) -> int:
         return (first + gep_constant(expr.base_type, indices)) & width
     if expr.op == "addrspacecast":
         source, target = expr.operands[0].type, operand.type
-        return cast_address(first, source.space, target.space)
+        return cast_address(first, getattr(source, "space", 0), getattr(target, "space", 0))
     if expr.op in ("bitcast", "ptrtoint", "inttoptr", "trunc", "ptrtoaddr"):
         return first & width
     second = const_int(expr.operands[1], addresses)
