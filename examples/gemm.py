@@ -33,9 +33,8 @@ def rows_of(matrix, first_row, rows):
     """
     height, width = matrix.shape
     ptr = matrix.iter + fx.Int64(first_row) * fx.Int64(width)
-    left = fx.select(height - first_row < rows, height - first_row, rows)
-    left = fx.select(left > 0, left, 0)
-    ptr = fx.rocdl.make_buffer_ptr(ptr, fx.Int64(left) * fx.Int64(width) * (matrix.dtype.width // 8))
+    left = fx.max(fx.min(height - first_row, rows), 0)
+    ptr = fx.rocdl.make_buffer_ptr(ptr, left * width * (matrix.dtype.width // 8))
     return fx.make_view(ptr, fx.make_layout((rows, width), (width, 1)))
 
 
@@ -95,7 +94,8 @@ def gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, vec: int):
 
     fetch(0)
 
-    @fx.loop(0, k_size, TILE_K)
+    # At least one step, so that K = 0 needs no branch: its loads read zero.
+    @fx.loop(0, fx.max(k_size, 1), TILE_K)
     def _(k):
         for registers, target in zip(staged, targets):
             fx.copy(wide, registers, target)

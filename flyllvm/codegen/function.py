@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir import lltype as ll
 from ..ir.protocols import LLValue
 from .address import MemoryBuilder
+from .dead import drop_dead
 from .scope import Scope
 
 TYPE_CHECKING = False
@@ -119,8 +120,8 @@ class FunctionBuilder(MemoryBuilder):
         return self.value(type, f"phi {type.text} {pairs}", uniform)
 
     def text(self) -> str:
-        """The lines of the body."""
-        return "\n".join(["\n".join(s) for s in self.segments if s])
+        """The lines of the body, without instructions that nothing needs."""
+        return "\n".join(drop_dead(self.segments))
 
     # --- what atoms ask for -----------------------------------------------------------------------
 

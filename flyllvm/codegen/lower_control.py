@@ -156,7 +156,9 @@ def _for(lw: Lowering, op: Op) -> None:
             lw.values[result] = lw.values.get(init)
         return
     loop, leave = em.new_labels("loop", "exit")
-    guard = None if known else em.icmp("slt", lower, upper)
+    low, high = op.operands[0].range, op.operands[1].range
+    runs = known or (low is not None and high is not None and low[1] < high[0])
+    guard = None if runs else em.icmp("slt", lower, upper)
     entry = em.block
     em.push_loop()
     if guard is None:

@@ -47,8 +47,21 @@ def _make_ptr(lw: Lowering, op: Op) -> None:
         lw.values[op.results[0]] = Pointer(base)
         return
     args = [full_pointer(lw, op.operands[0]), *[lw.get(o) for o in op.operands[1:]]]
+    args[2] = _scalar_records(lw, op.operands[2], args[2])
     made = em.pure_intrinsic("amdgcn.make.buffer.rsrc.p8.p1", ll.ptr(8), args)
     lw.values[op.results[0]] = Pointer(made)
+
+
+def _scalar_records(lw: Lowering, value: Value, records: LLValue) -> LLValue:
+    """The record count, kept in scalar registers where all lanes agree on it.
+
+    LLVM clamps even uniform numbers in vector registers, and a descriptor there is read lane by lane in a loop.
+    """
+    inner = value.op.operands[0] if value.op is not None and value.op.name == "arith.extui" else None
+    if not records.uniform or records.const is not None or inner is None or inner.type != t.I32:
+        return records
+    narrow = lw.em.pure_intrinsic("amdgcn.readfirstlane.i32", ll.I32, [lw.get(inner)])
+    return lw.em.cast("zext", narrow, ll.I64)
 
 
 def _dyn_shared(lw: Lowering, op: Op) -> None:

@@ -40,6 +40,7 @@ from .gpu import (
     thread_idx,
 )
 from .layouts import *  # noqa: F403
+from .math import max, min
 from .numeric import (
     BFloat16,
     Boolean,

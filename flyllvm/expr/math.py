@@ -8,7 +8,7 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from .fastmath import current_flags
-from .numeric import Numeric, as_numeric
+from .numeric import Int32, Int64, Numeric, as_numeric, promote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,3 +42,29 @@ exp2 = _unary("math.exp2")
 log = _unary("math.log")
 log2 = _unary("math.log2")
 sqrt = _unary("math.sqrt")
+
+
+def _extreme(index_name: str, signed: str, unsigned: str, number: str) -> Callable[[Any, Any], Any]:
+    def run(a: Any, b: Any) -> Any:
+        x = as_numeric(a, type(b) if isinstance(b, Numeric) else None)
+        y = as_numeric(b, type(x))
+        cls = promote(type(x), type(y))
+        x, y = cls(x), cls(y)
+        builder = Builder.current()
+        if cls.signed is None:
+            flags = current_flags()
+            made = builder.binary(number, x.ir_value(), y.ir_value(), **({"fastmath": flags} if flags else {}))
+            return cls.wrap(made)
+        if cls.signed:
+            return (
+                cls.wrap(getattr(builder, index_name)(x._v, y._v))
+                if cls in (Int32, Int64)
+                else cls.wrap(builder.binary(signed, x.ir_value(), y.ir_value()))
+            )
+        return cls.wrap(builder.binary(unsigned, x.ir_value(), y.ir_value()))
+
+    return run
+
+
+max = _extreme("index_max", "arith.maxsi", "arith.maxui", "arith.maxnumf")
+min = _extreme("index_min", "arith.minsi", "arith.minui", "arith.minnumf")

@@ -69,6 +69,10 @@ class Registers:
             if root.ok:
                 root.cut()
 
+    def kept(self) -> int:
+        """How many roots stay in memory."""
+        return sum(not root.ok for root in self._roots.values())
+
     def root_of(self, memref: Value) -> Root | None:
         """The root an ``alloca`` made, if it is promoted."""
         root = self._roots.get(id(memref))

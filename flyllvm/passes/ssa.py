@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ..ir import types as t
 from ..ir.core import Op, Value
 from ..ir.ops_fly import copy_payload
+from ..ir.verifier import KEPT_MEMORY
 from .dce import eliminate_dead
 from .registers import Registers, Root
 from .rewrite import Rewriter
+from .split import ELEMENTWISE, split_elementwise
 
 if TYPE_CHECKING:
     from ..ir.core import Block, Kernel
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
 
 def to_ssa(kernel: Kernel, target: Target) -> Kernel:
     """Promotes register memory and turns atom calls on it into their SSA forms."""
-    done = Promoter(kernel, target).run()
+    promoter = Promoter(kernel, target)
+    kept = promoter.regs.kept()
+    done = promoter.run()
     eliminate_dead(done)
     done.attrs["stage"] = "ssa"
+    if kept:
+        done.attrs[KEPT_MEMORY] = kept
     return done
 
 
@@ -52,6 +58,9 @@ class Promoter(Rewriter):
             "fly.ptr.store": self._store,
             "fly.copy_atom_call": self._copy,
             "fly.mma_atom_call": self._mma,
+            "vector.extract": self._extract,
+            "vector.extract_strided_slice": self._slice,
+            **dict.fromkeys(ELEMENTWISE, self._elementwise),
         }
 
     # --- cells -----------------------------------------------------------------------------------
@@ -105,6 +114,25 @@ class Promoter(Rewriter):
             self.keep(op)
         else:
             self.write(*at, op.operands[0])
+
+    def _elementwise(self, op: Op) -> None:
+        made = split_elementwise(self.b, op)
+        if made is None:
+            self.keep(op)
+        else:
+            self.replace(op.result, made)
+
+    def _extract(self, op: Op) -> None:
+        if len(op.operands) == 1 and _is_concat(op.operands[0]):
+            self.replace(op.result, self.b.extract(op.operands[0], op.attrs["position"]))
+        else:
+            self.keep(op)
+
+    def _slice(self, op: Op) -> None:
+        if _is_concat(op.operands[0]):
+            self.replace(op.result, self.b.vector_slice(op.operands[0], op.attrs["offset"], op.attrs["size"]))
+        else:
+            self.keep(op)
 
     def _copy(self, op: Op) -> None:
         atom, src, dst, *rest = op.operands
@@ -215,6 +243,10 @@ class Promoter(Rewriter):
         env = self._walk(after, self._add_args(after, cells))
         after.ops[-1].operands += self._at_end(after, env, cells)
         self._append_results(op, cells)
+
+
+def _is_concat(v: Value) -> bool:
+    return v.op is not None and v.op.name == "vector.concat"
 
 
 def copy_elem(op: Op) -> t.ScalarType:
