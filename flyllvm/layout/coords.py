@@ -66,10 +66,13 @@ def coprofile(layout: Layout) -> IntTuple:
     return transform(lambda _: 0, _stride_sum(pairs))
 
 
-def cosize(layout: Layout) -> Leaf:
+def cosize(layout: Layout | ComposedLayout) -> Leaf:
     """Product of the coshape.
 
     Units: elements.
+
+    Raises:
+        LayoutError: The layout is a composed one: its image is no box.
     """
     return product(coshape(layout))
 
@@ -85,7 +88,11 @@ def crd2idx(coord: object, layout: Any) -> IntTuple:
     """
     c = normal(coord)
     if isinstance(layout, Swizzle):
-        return layout(product(c) if isinstance(c, tuple) and len(c) == 1 else c)
+        while isinstance(c, tuple) and len(c) == 1:
+            c = c[0]
+        if isinstance(c, (tuple, Basis)):
+            raise LayoutError(f"crd2idx({show(c)}, {layout}): a swizzle takes one index", fix="give an integer")
+        return layout(0 if c is STAR else c)
     if isinstance(layout, CoordSwizzle):
         return layout(c)
     if isinstance(layout, ComposedLayout):

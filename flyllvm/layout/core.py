@@ -50,6 +50,8 @@ class Layout(Frozen):
                 f"shape {show(s)} and stride {show(d)} do not nest alike",
                 fix="give one stride for each leaf of the shape",
             )
+        if _has_empty(s):
+            raise LayoutError(f"shape {show(s)} holds a mode without extents", fix="write 1 for a mode of one element")
         for x in leaves(s):
             if isinstance(x, (Basis, Star)) or (type(x) is int and x < 1):
                 raise LayoutError(
@@ -104,6 +106,10 @@ class Layout(Frozen):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Layout, (self.shape, self.stride))
+
+
+def _has_empty(t: IntTuple) -> bool:
+    return isinstance(t, tuple) and (not t or any([_has_empty(m) for m in t]))
 
 
 _new = object.__new__
@@ -268,8 +274,7 @@ def as_layout(value: object, op: str) -> Layout:
     """
     if type(value) is Layout:
         return value
-    kind = "composed layout" if isinstance(value, ComposedLayout) else type(value).__name__
-    raise LayoutError(f"{op} needs a plain layout, got the {kind} {value}", fix="pass shape:stride")
+    raise LayoutError(f"{op} needs a plain layout, got {show(value)}", fix="pass shape:stride")
 
 
 def rank(x: object) -> int:

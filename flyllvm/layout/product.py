@@ -132,6 +132,8 @@ def tile_to_shape(block: Any, target: object, order: object) -> Any:
     Raises:
         LayoutError: The block has more modes than the target.
     """
+    if not isinstance(block, (Layout, ComposedLayout)):
+        as_layout(block, "tile_to_shape")
     shape = normal(target)
     n = len(modes(shape))
     have = len(modes(block.shape))

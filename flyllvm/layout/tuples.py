@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..errors import LayoutError
-from .core import ComposedLayout, Layout, Tile, join_modes, layout_modes, raw_layout
+from .core import ComposedLayout, Layout, Tile, as_layout, join_modes, layout_modes, raw_layout
 from .int_tuple import at, leaves, modes, normal, show
 from .leaf import STAR, is_dynamic
 from .memo import operation
+from .swizzle import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .leaf import IntTuple, Leaf
+
+
+def _position(i: object, x: Any) -> int:
+    """A mode index or a count of modes.
+
+    Raises:
+        LayoutError: It is no static integer.
+    """
+    value = i if isinstance(i, Frozen) else normal(i)
+    if type(value) is not int:
+        raise LayoutError(f"{show(i)} is no mode index of {show(x)}", fix="count modes from 0 with integers")
+    return value
 
 
 def _parts(x: Any) -> tuple[Any, ...]:
@@ -36,6 +49,7 @@ def _join(like: Any, parts: Sequence[Any]) -> Any:
 
 def _range(x: Any, begin: int, end: int) -> tuple[tuple[Any, ...], int, int]:
     parts = _parts(x)
+    begin, end = _position(begin, x), _position(end, x)
     stop = len(parts) if end == -1 else end
     if not 0 <= begin < stop <= len(parts):
         raise LayoutError(
@@ -57,7 +71,7 @@ def select(x: Any, indices: Sequence[int]) -> Any:
     """The modes at the given indices, in that order."""
     parts = _parts(x)
     for i in indices:
-        if not 0 <= i < len(parts):
+        if not 0 <= _position(i, x) < len(parts):
             raise LayoutError(f"mode {i} does not exist in {show(x)}", fix=f"use indices from 0 to {len(parts) - 1}")
     return _join(x, [parts[i] for i in indices])
 
@@ -70,24 +84,31 @@ def group(x: Any, begin: int, end: int = -1) -> Any:
 
 
 def _filler(x: Any, elem: Any) -> Any:
+    """What append and prepend add to x; of a composed layout it is a mode of the outer part."""
     if isinstance(x, ComposedLayout):
-        return ComposedLayout(x.inner, x.offset, raw_layout(1, 0) if elem is None else elem)
+        return ComposedLayout(x.inner, x.offset, _filler(x.outer, elem))
+    if elem is None:
+        return raw_layout(1, 0) if isinstance(x, Layout) else 1
     if isinstance(x, Layout):
-        return raw_layout(1, 0) if elem is None else elem
-    return 1 if elem is None else (elem if isinstance(x, Tile) else normal(elem))
+        return as_layout(elem, "append or prepend to a layout")
+    if isinstance(x, Tile):
+        return elem
+    if isinstance(elem, Frozen):
+        raise LayoutError(f"{elem} is no mode of the int tuple {show(x)}", fix="add an integer or an int tuple")
+    return normal(elem)
 
 
 def append(x: Any, elem: Any = None, n: int | None = None) -> Any:
     """Adds ``elem`` (1, or ``1:0`` for layouts) as last mode: once, or until there are n modes."""
     parts = _parts(x)
-    extra = 1 if n is None else max(0, n - len(parts))
+    extra = 1 if n is None else max(0, _position(n, x) - len(parts))
     return _join(x, [*parts, *[_filler(x, elem)] * extra]) if extra else x
 
 
 def prepend(x: Any, elem: Any = None, n: int | None = None) -> Any:
     """Adds ``elem`` (1, or ``1:0`` for layouts) as first mode: once, or until there are n modes."""
     parts = _parts(x)
-    extra = 1 if n is None else max(0, n - len(parts))
+    extra = 1 if n is None else max(0, _position(n, x) - len(parts))
     return _join(x, [*[_filler(x, elem)] * extra, *parts]) if extra else x
 
 
@@ -98,6 +119,7 @@ def get(x: Any, *path: int) -> Any:
         LayoutError: The path is deeper than the tuple, or an index is out of range.
     """
     steps = path[0] if len(path) == 1 and isinstance(path[0], tuple) else path
+    steps = tuple([_position(p, x) for p in steps])
     if isinstance(x, Layout):
         return raw_layout(at(x.shape, steps), at(x.stride, steps))
     if isinstance(x, ComposedLayout):
