@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import types as ty
+from .dominance import broken_use
 from .ir import Block, Const, Function, Global, Inst, Module, Operand, Param, Reg
 from .parse_inst import TERMINATORS, InstParser
 
@@ -211,6 +212,8 @@ class _Body:
         names: set[str] = set()
         while not parser.accept("}"):
             line = parser.line()
+            if parser.kind() == "eof":
+                parser.error("the text ends in the middle of a definition", "close the function with '}'")
             if parser.kind() == "label":
                 name = parser.next()
             else:
@@ -287,6 +290,9 @@ class _Body:
                 predecessors[label].append(block.name)
         for block in self.function.blocks:
             self._check_phis(block, set(predecessors[block.name]))
+        broken = broken_use(self.function)
+        if broken is not None:
+            self._error(broken[0], f"the definition of %{broken[1]} does not dominate this use")
 
     def _check_phis(self, block: Block, predecessors: set[str]) -> None:
         leading = True
