@@ -71,9 +71,19 @@ def _float_binary(name: str, opcode: str) -> Handler:
 
     def handler(lw: Lowering, op: Op) -> None:
         a, b = lw.get(op.operands[0]), lw.get(op.operands[1])
+        if opcode == "frem" and a.type.elem is ll.BF16:
+            lw.values[op.results[0]] = _bf16_remainder(lw, a, b, flags_of(lw, op))
+            return
         lw.values[op.results[0]] = lw.em.binary(opcode, a, b, flags_of(lw, op))
 
     return handler
+
+
+def _bf16_remainder(lw: Lowering, a: LLValue, b: LLValue, flags: str) -> LLValue:
+    """LLVM has no bf16 remainder on AMDGPU; the one of f32 is exact, and so is rounding it back."""
+    em, type = lw.em, a.type
+    wide = ll.vec(type.count, ll.F32) if type.kind == "vector" else ll.F32
+    return em.cast("fptrunc", em.binary("frem", em.cast("fpext", a, wide), em.cast("fpext", b, wide), flags), type)
 
 
 def _float_call(name: str, intrinsic: str) -> Handler:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ir import types as t
 from ..ir.atom_state import payload_of, state_of
 from ..ir.ops_fly import CopyAtomCallSSA
-from ..ir.protocols import LLValue, StatefulOp
+from ..ir.protocols import LLValue
 from .aggregate import StructValue
 from .lower_vector import held
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 def is_stateful(type_: t.Type) -> bool:
     """Whether an atom type carries state."""
-    return isinstance(payload_of(type_), StatefulOp)
+    # What `isinstance(..., StatefulOp)` asks, without its walk over the protocol's members.
+    return hasattr(payload_of(type_), "state")
 
 
 def _make_atom(lw: Lowering, op: Op) -> None:
     type_ = op.results[0].type
     payload: Any = payload_of(type_)
     lw.check_target(payload)
-    if not isinstance(payload, StatefulOp):
+    if not is_stateful(type_):
         return
     state = payload.state
     fields = [None if f.default is None else lw.em.const(f.type.storage, f.default) for f in state.fields]

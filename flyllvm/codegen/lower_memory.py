@@ -133,7 +133,7 @@ def moved(lw: Lowering, p: Pointer, offset: Value, bits: int, type_: t.PtrType) 
         if number is not None and isinstance(rest, LLValue) and number * bits % 8 == 0:
             value, const = rest, number
             divisibility, range_ = inner.operands[0].divisibility, inner.operands[0].range
-    chosen = _scaled_select(lw, offset, bits) if type_.space in SMALL_SPACES and not const else None
+    chosen = _scaled_parts(lw, offset, bits) if type_.space in SMALL_SPACES and not const else None
     scaled = _scaled(lw, value, divisibility, range_, bits, type_) if chosen is None else chosen
     align = divisibility * bits // 8 if divisibility * bits >= 8 else 1
     align &= -align
@@ -145,14 +145,18 @@ def moved(lw: Lowering, p: Pointer, offset: Value, bits: int, type_: t.PtrType) 
     return Pointer(p.base, lw.em.binary("add", a, b), p.const + const * bits, min(p.offset_align, align))
 
 
-def _scaled_select(lw: Lowering, offset: Value, bits: int) -> LLValue | None:
-    """Bytes of an offset chosen between a sum and a constant, with the scaling inside; ``None`` for other offsets.
+def _scaled_parts(lw: Lowering, offset: Value, bits: int) -> LLValue | None:
+    """Bytes of an offset that is a sum, or a choice between a sum and a constant, with the scaling inside.
 
-    The scaled sum is then a plain induction variable of the loop, and the constant a constant.  32-bit arithmetic
-    wraps, so the result is the same.
+    The scaled parts are shared by neighbouring offsets, and a scaled sum is a plain induction variable of its loop.
+    32-bit arithmetic wraps, so the result is the same.  ``None`` for other offsets.
     """
     op = offset.op
-    if op is None or op.name != "arith.select" or bits % 8 or offset.type != t.I32:
+    if op is None or bits % 8 or bits == 8 or offset.type != t.I32:
+        return None
+    if op.name == "arith.addi":
+        return _scaled_sum(lw, offset, bits // 8)
+    if op.name != "arith.select":
         return None
     cond, a, b = op.operands
     if a.static_value() is None and b.static_value() is None:

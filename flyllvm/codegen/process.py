@@ -18,7 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_SCRIPT = os.path.join(_HERE, "worker.py")
+# Imported as a module the worker's own code comes out of the bytecode cache, which a script's does not.
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); import worker; del sys.path[0]; worker.main(sys.argv[2:])"
 #: Environment variable with the Python that runs the worker.
 PYTHON_VARIABLE = "FLYLLVM_WORKER_PYTHON"
 _MAX_LOG_BYTES = 1 << 20
@@ -64,7 +67,10 @@ def command(python: str) -> list[str]:
     if python == sys.executable:
         for path in sys.path:
             if os.path.isdir(os.path.join(path, "llvmlite")):
-                return [python, "-I", "-S", _SCRIPT, os.path.abspath(path)]
+                flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+                if sys.pycache_prefix:
+                    flags += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
+                return [python, *flags, "-c", _BOOT, _HERE, os.path.abspath(path)]
     return [python, _SCRIPT]
 
 
