@@ -74,7 +74,10 @@ class Layout(Frozen):
         return iter(layout_modes(self))
 
     def __getitem__(self, i: int) -> Layout:
-        return layout_modes(self)[i]
+        parts = layout_modes(self)
+        if not 0 <= i < len(parts):
+            raise LayoutError(f"mode {i} of {self} does not exist", fix=f"use 0 to {len(parts) - 1}")
+        return parts[i]
 
     @property
     def is_static(self) -> bool:

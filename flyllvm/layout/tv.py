@@ -29,6 +29,8 @@ def covers(layout: Layout, count: int) -> int:
     Sums of arithmetic progressions fill an interval once only if, sorted by stride, each starts where the span below
     ends; stride-0 modes repeat the whole.
     """
+    if not layout.is_static:
+        raise LayoutError(f"the coverage of {layout} is not known at compile time", fix="use a static layout")
     ss, ds = coalesced(layout.shape, layout.stride)
     repeats, reached = 1, 1
     for d, s in sorted(zip(ds, ss, strict=True)):

@@ -19,6 +19,7 @@ from flyllvm.layout import (
     complement,
     composition,
     cosize,
+    covers,
     crd2idx,
     elem_less,
     equal,
@@ -27,6 +28,7 @@ from flyllvm.layout import (
     idx2crd,
     int_tuple_sub,
     is_static,
+    left_inverse,
     logical_divide,
     make_identity_layout,
     make_layout_like,
@@ -88,6 +90,17 @@ def test_dynamic_coordinates_past_the_end_extrapolate(n, d, i):
 def test_complement_of_a_single_dynamic_mode():
     r = complement(Layout(4, Num(3)), Num(24))
     assert image(frozen(r)) == image(complement(Layout(4, 3), 24))
+
+
+def test_left_inverse_keeps_a_run_time_extent_last():
+    inverse = frozen(left_inverse(Layout((4, Num(3)), (1, 8))))
+    layout = Layout((4, 3), (1, 8))
+    assert [crd2idx(x, inverse) for x in image(layout)] == list(range(12))
+
+
+def test_coverage_of_a_run_time_layout_is_refused():
+    with pytest.raises(LayoutError, match="use a static layout"):
+        covers(parse("?:1"), 4)
 
 
 def test_complement_of_several_dynamic_strides_is_refused():
