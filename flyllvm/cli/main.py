@@ -117,7 +117,9 @@ def _parser(name: str) -> argparse.ArgumentParser:
         def error(self, message: str) -> object:  # type: ignore[override]
             raise UsageError(f"flyllvm {name}: {message}", fix=f"see flyllvm {name} --help")
 
-    return Parser(prog=f"flyllvm {name}", description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.", allow_abbrev=False)
+    return Parser(
+        prog=f"flyllvm {name}", description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.", allow_abbrev=False
+    )
 
 
 def _configure(name: str, parser: argparse.ArgumentParser) -> Run:
