@@ -142,20 +142,57 @@ class Artifact:
             LaunchError: Arguments or block size do not fit.
             SimError: The kernel has a fault.
         """
-        from ..sim import simulate
+        from ..runtime.simulated import simulate_launch
 
-        flat = bind(self.parameters, self.specs, args) if self.specs else list(args)
-        return simulate(
+        return simulate_launch(
             self.llvm_ir,
-            kernel=self.name,
-            grid=grid,
-            block=self.block_size(block),
-            args=flat,
-            target=str(self.target),
-            wave_size=self.target.wave_size,
-            dynamic_lds_bytes=dynamic_lds_bytes,
+            self.name,
+            _three(grid, "grid"),
+            self.block_size(block),
+            self._flat(args),
+            self.target,
+            dynamic_lds_bytes,
             **options,
         )
+
+    def run(self, *args: Any, grid: Any, block: Any = None, dynamic_lds_bytes: int = 0) -> str:
+        """Runs the kernel on NumPy arrays: on a GPU that fits the target, else in the simulator.
+
+        ``FLYLLVM_DEVICE`` (auto, hip, sim) decides.  Arrays are copied to the GPU and back.
+
+        Returns:
+            Where it ran: the device's name, or ``simulator``.
+
+        Raises:
+            LaunchError: Arguments, sizes or the device do not fit.
+            SimError: The simulator found a fault.
+        """
+        from ..runtime.choice import find_device
+
+        device = find_device(self.target)
+        if device is None:
+            self.simulate(*args, grid=grid, block=block, dynamic_lds_bytes=dynamic_lds_bytes)
+            return "simulator"
+        from ..runtime import DeviceArray, LoadedModule, synchronize
+
+        device.use()
+        flat = self._flat(args)
+        arrays = [(i, x) for i, x in enumerate(flat) if hasattr(x, "__array_interface__") and getattr(x, "shape", ())]
+        on_device = {i: DeviceArray.from_numpy(x) for i, x in arrays}
+        with LoadedModule(self.code_object) as module:
+            module.function(self.name).launch(
+                _three(grid, "grid"),
+                self.block_size(block),
+                [on_device.get(i, x) for i, x in enumerate(flat)],
+                dynamic_lds_bytes=dynamic_lds_bytes,
+            )
+            synchronize()
+            for i, x in arrays:
+                x[...] = on_device[i].numpy()
+        return device.name
+
+    def _flat(self, args: Sequence[Any]) -> list[Any]:
+        return bind(self.parameters, self.specs, args) if self.specs else list(args)
 
     def block_size(self, block: Any) -> tuple[int, int, int]:
         """The block size of a launch, checked against what the kernel was compiled for.
@@ -170,8 +207,22 @@ class Artifact:
             if known is None:
                 raise LaunchError(f"launch of {self.name} without a block size", fix="pass block=(x, y, z)")
             return known
-        parts = (block,) if isinstance(block, int) else tuple(block)
-        full: tuple[int, int, int] = (*parts, 1, 1, 1)[:3]  # type: ignore[assignment]
+        full = _three(block, "block")
         if known is not None and full != tuple(known):
             raise LaunchError(f"{self.name} is launched with block {full}", fix=f"it is compiled for {tuple(known)}")
         return full
+
+
+def _three(size: Any, what: str) -> tuple[int, int, int]:
+    """One to three extents as three.
+
+    Raises:
+        LaunchError: They are no positive ints.
+    """
+    from ..errors import LaunchError
+
+    parts = (size,) if isinstance(size, int) else tuple(size)
+    if not 1 <= len(parts) <= 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in parts):
+        raise LaunchError(f"{what}={size!r}", fix="use one to three positive ints")
+    x, y, z = (*parts, 1, 1)[:3]
+    return x, y, z

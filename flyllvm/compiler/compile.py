@@ -64,7 +64,8 @@ def compile(
     target = Target.parse(arch if arch is not None else default_arch())
     hints, settings = _split(options)
     parsed = [s if isinstance(s, _SPECS) else _spec(s) for s in specs]
-    names = [p for p in fn.parameters() if p not in (constants or {})]
+    known = fn.constants_for(parsed, constants)
+    names = [p for p in fn.parameters() if p not in known]
 
     def source() -> Kernel:
         return fn.trace(parsed, target, constants, **hints)
@@ -95,6 +96,11 @@ def build(
         parameters=parameters,
         ssa=ssa,
     )
+    if stop_after not in ("fly", "atoms", "ssa", "llvm"):
+        from ..codegen.client import default_pool
+
+        # LLVM loads in the worker while this process traces.
+        default_pool().start()
     artifact.build_text()
     if stop_after in ("fly", "atoms", "ssa", "llvm"):
         return artifact

@@ -37,6 +37,21 @@ class KernelFunction:
         code = self.fn.__code__
         return list(code.co_varnames[: code.co_argcount])
 
+    def defaults(self) -> dict[str, Any]:
+        """Default values by parameter name; they are compile-time values."""
+        values = self.fn.__defaults__ or ()
+        names = self.parameters()
+        return dict(zip(names[len(names) - len(values) :], values, strict=True))
+
+    def constants_for(self, specs: Sequence[Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The compile-time values of a call: those given, and defaults of parameters that no specification is for."""
+        out = dict(given or {})
+        free = [n for n in self.parameters() if n not in out]
+        for name, value in self.defaults().items():
+            if name not in out and free.index(name) >= len(specs):
+                out[name] = value
+        return out
+
     def trace(
         self, specs: Sequence[Any], target: Target | str, constants: Mapping[str, Any] | None = None, **options: Any
     ) -> Kernel:
@@ -58,7 +73,7 @@ class KernelFunction:
         if "known_block_size" in given:
             kernel.attrs["known_block_size"] = _block(given["known_block_size"], target)
         b = Builder(kernel, target, self.fn.__code__)
-        args = self._arguments(kernel, specs, dict(constants or {}))
+        args = self._arguments(kernel, specs, self.constants_for(specs, constants))
         with b:
             try:
                 self.fn(**args)

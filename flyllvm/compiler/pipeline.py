@@ -83,13 +83,15 @@ def lower(module: Module, target: Target, options: Options, *, ssa: bool = True,
     return text
 
 
-def object_stage(llvm_ir: str, target: Target, options: Options, clock: Timings, **limits: Any) -> Any:
-    """LLVM IR text to an object file, in the worker."""
+def object_stage(
+    llvm_ir: str, target: Target, options: Options, clock: Timings, *, check: bool = False, **limits: Any
+) -> Any:
+    """LLVM IR text to an object file, in the worker; text that is not ours is checked first."""
     from ..codegen.client import compile_llvm
 
     start = time.process_time()
     result = compile_llvm(
-        llvm_ir, target, opt_level=options.opt_level, passes=options.passes, cov=options.cov, want=("obj",), **limits
+        llvm_ir, target, opt_level=options.opt_level, passes=options.passes, want=("obj",), check=check, **limits
     )
     clock.add("worker", (time.process_time() - start) * 1e3)
     for name, ms in result.timings.items():
