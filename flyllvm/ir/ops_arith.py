@@ -76,6 +76,7 @@ class Poison(Op):
     __slots__ = ()
     name = "ub.poison"
     pure = True
+    arity = (0, 0, 1, 0)
 
     def verify(self) -> None:
         t.scalar_of(self.results[0].type)

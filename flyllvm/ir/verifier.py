@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Stages of the fly IR in order; each forbids what the stage's pass has replaced.
 STAGES = ("fly", "atoms", "ssa")
-#: Kernel attribute of stage ``ssa``: some register memory could not become values and stays memory.
+#: Kernel attribute of stage ``ssa``: how many register allocations could not become values and stay memory.
 KEPT_MEMORY = "register_memory"
 
 _EXPANDED = (
@@ -32,7 +32,7 @@ _EXPANDED = (
     "fly.memref.load_vec",
     "fly.memref.store_vec",
 )
-_MEMORY_CALLS = ("fly.copy_atom_call", "fly.mma_atom_call")
+_REGISTER_USERS = ("fly.memref.alloca", "fly.copy_atom_call", "fly.mma_atom_call")
 _TERMINATORS: frozenset[type[Op]] = frozenset((Yield, Condition, Return))
 
 
@@ -42,7 +42,7 @@ def verify(kernel: Kernel, stage: str, target: Target | None = None) -> None:
     Args:
         kernel: The kernel; it is not changed.
         stage: ``fly`` (anything goes), ``atoms`` (no copy, gemm or memref access left) or ``ssa`` (no register memory
-            left either, except where the kernel attribute ``register_memory`` says that some stays memory).
+            left either, except for as many allocations as the kernel attribute ``register_memory`` says).
         target: Where it will run; atoms and sizes are checked against it when it is known.
 
     Raises:
@@ -61,17 +61,22 @@ class _Walk:
         known: Identity of every value that may be used at this place.
         op: The operation under check, for errors.
         forbidden: Names of operations that the stage does not allow.
-        promoted: The stage allows no register memory.
+        may_keep: Register allocations that may still be there; without limit before stage ``ssa``.
     """
 
-    __slots__ = ("atoms", "forbidden", "kernel", "known", "op", "promoted", "stage")
+    __slots__ = ("atoms", "forbidden", "kernel", "known", "may_keep", "op", "stage")
 
     def __init__(self, kernel: Kernel, stage: str, atoms: AtomRules) -> None:
         self.kernel, self.stage, self.atoms = kernel, stage, atoms
         self.known: set[int] = set()
         self.op: Op | None = None
         self.forbidden: tuple[str, ...] = () if stage == "fly" else _EXPANDED
-        self.promoted = stage == "ssa" and not kernel.attrs.get(KEPT_MEMORY)
+        kept = kernel.attrs.get(KEPT_MEMORY, 0)
+        if type(kept) is not int or kept < 0:
+            raise VerifyError(
+                f"{KEPT_MEMORY} is {kept!r}", kernel.loc, "give the number of allocations that stay memory"
+            )
+        self.may_keep = kept if stage == "ssa" else ANY
 
     def run(self) -> None:
         """Checks the kernel."""
@@ -123,6 +128,9 @@ class _Walk:
             raise op.fail(f"{len(op.results)} results", f"it has {results}")
         if len(op.regions) != regions:
             raise op.fail(f"{len(op.regions)} regions", f"it has {regions}")
+        for key in op.attrs:
+            if key not in op.attr_names and "." not in key:
+                raise op.fail(f"has no attribute {key!r}", f"its attributes: {', '.join(op.attr_names) or 'none'}")
         if op.parent is not block:
             raise op.fail("the operation stands in a block that does not hold it", "append it to one block only")
         known = self.known
@@ -134,7 +142,7 @@ class _Walk:
         op.verify()
         if name in self.forbidden:
             raise op.fail(f"is not legal at stage {self.stage}", "expand it first (passes.expand)")
-        if self.promoted:
+        if name in _REGISTER_USERS and self.may_keep != ANY:
             self._promoted(op)
         self.atoms.check(op)
 
@@ -148,10 +156,12 @@ class _Walk:
             )
 
     def _promoted(self, op: Op) -> None:
-        fix = f"promote it (passes.to_ssa), or set the kernel attribute {KEPT_MEMORY}"
+        fix = f"promote it (passes.to_ssa), or count it in the kernel attribute {KEPT_MEMORY}"
         if op.name == "fly.memref.alloca":
-            raise op.fail("register memory is left at stage ssa", fix)
-        if op.name in _MEMORY_CALLS:
+            self.may_keep -= 1
+            if self.may_keep < 0:
+                raise op.fail("register memory is left at stage ssa", fix)
+        elif not self.kernel.attrs.get(KEPT_MEMORY):
             for i, v in enumerate(op.operands):
                 if isinstance(v.type, MemRefType) and v.type.space == "register":
                     raise op.fail(f"operand {i} is register memory at stage ssa", fix)

@@ -62,11 +62,8 @@ class AtomRules:
             self.block = tuple(size)
             most = 1024 if self.target is None else self.target.chip.max_workgroup_size
             if self.threads() > most:
-                raise VerifyError(
-                    f"a block of {self._block_text()} threads",
-                    self.kernel.loc,
-                    f"a workgroup has at most {most} threads",
-                )
+                what = f"a workgroup has at most {most} threads, {self._block_text()}"
+                raise VerifyError(what, self.kernel.loc, f"use blocks of at most {most} threads")
         for v in self.kernel.args:
             if isinstance(v.type, _ATOM_TYPES):
                 self.check_type(v.type)
