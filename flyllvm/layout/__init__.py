@@ -20,7 +20,7 @@ from .arith import (
     int_tuple_sub,
     shape_div,
 )
-from .compose import coalesce, composition
+from .compose import composition
 from .construct import (
     compact_col_major,
     make_composed_layout,
@@ -45,6 +45,7 @@ from .int_tuple import (
 )
 from .inverse import complement, left_inverse, right_inverse
 from .leaf import STAR, Basis, is_dynamic
+from .merge import coalesce
 from .parse import parse
 from .product import (
     blocked_product,

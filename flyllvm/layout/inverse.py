@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from . import leaf as lf
-from .compose import coalesced, pack
 from .coords import cosize
 from .core import Layout, as_layout
 from .int_tuple import leaves, normal, show
 from .leaf import Basis
 from .memo import operation
+from .merge import coalesced, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

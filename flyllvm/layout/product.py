@@ -5,13 +5,14 @@ from __future__ import annotations
 from ..errors import LayoutError
 from . import leaf as lf
 from .arith import ceil_div, int_tuple_product_each
-from .compose import canonical, composition
+from .compose import composition
 from .construct import make_ordered_layout
 from .coords import cosize, size
 from .core import ComposedLayout, Layout, as_layout, join_modes, layout_modes, raw_layout
 from .int_tuple import leaves, modes, normal, show
 from .inverse import complement
 from .memo import operation
+from .merge import canonical
 from .tuples import append
 
 TYPE_CHECKING = False

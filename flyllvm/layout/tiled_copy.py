@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from .arith import int_tuple_product_each
-from .compose import coalesce, composition
+from .compose import composition
 from .construct import compact_col_major
 from .coords import size
 from .core import Layout, Tile, join_modes, layout_modes, raw_layout
@@ -15,6 +15,7 @@ from .divide import zipped_divide
 from .int_tuple import flatten, product
 from .inverse import right_inverse
 from .memo import operation
+from .merge import coalesce
 from .product import logical_product
 from .recast import recast_layout
 from .tv import as_tile, check_thread_value, check_tile, entry_size

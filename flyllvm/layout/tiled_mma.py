@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import LayoutError
-from .compose import coalesce, composition
+from .compose import composition
 from .construct import compact_col_major, make_fragment_layout_like
 from .coords import cosize, crd2idx, get_flat_coord, size
 from .core import Layout, Tile, join_modes, layout_modes, raw_layout
@@ -11,6 +11,7 @@ from .divide import logical_divide, zipped_divide
 from .inverse import right_inverse
 from .leaf import STAR
 from .memo import operation
+from .merge import coalesce
 from .product import tiled_product
 from .tuples import append
 from .tv import check_tile, entry_size

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from ..errors import LayoutError
 from .arith import int_tuple_product_each
-from .compose import coalesced, composition
+from .compose import composition
 from .coords import size
 from .core import Layout, Tile, as_layout, layout_modes, raw_layout
 from .int_tuple import modes, product, show
 from .inverse import right_inverse
 from .leaf import STAR
 from .memo import operation
+from .merge import coalesced
 from .product import raked_product
 
 TYPE_CHECKING = False
