@@ -25,9 +25,11 @@ class DeviceArray:
         shape: Extents, outermost first.
         dtype: NumPy type of an element.
         address: Device address; 0 for an empty array and after `free`.
+        device_index: Device that holds the memory.
+        shares: Number of other libraries that use the memory now.
     """
 
-    __slots__ = ("__weakref__", "_open", "address", "dtype", "shape")
+    __slots__ = ("__weakref__", "_open", "address", "device_index", "dtype", "shape", "shares")
 
     def __init__(self, shape: int | tuple[int, ...], dtype: Any = np.float32) -> None:
         """Allocates memory; its contents are undefined.
@@ -36,13 +38,14 @@ class DeviceArray:
             LaunchError: A negative extent.
             HipError: No memory, or HIP is not available.
         """
-        self.address = 0
+        self.address = self.device_index = self.shares = 0
         self._open = False
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.dtype = np.dtype(dtype)
         if any(type(n) is not int or n < 0 for n in self.shape):
             raise LaunchError(f"shape {self.shape}", fix="give extents of 0 or more as int")
         if self.nbytes:
+            self.device_index = int(hip().one("hipGetDevice"))
             self.address = int(hip().one("hipMalloc", self.nbytes))
         self._open = True
 
@@ -115,7 +118,16 @@ class DeviceArray:
             hip().call("hipMemset", self.address, value, self.nbytes)
 
     def free(self) -> None:
-        """Gives the memory back; may be called again."""
+        """Gives the memory back; may be called again.
+
+        Raises:
+            LaunchError: Another library still uses the memory.
+        """
+        if self.shares:
+            raise LaunchError(
+                f"device array {self.shape} is shared with {self.shares} other user(s)",
+                fix="delete their tensors first; the memory is freed with the last one",
+            )
         address, self.address, self._open = self.address, 0, False
         if address:
             hip().call("hipFree", address)
@@ -136,6 +148,27 @@ class DeviceArray:
         if self.dtype.kind == "V":
             raise AttributeError(f"{self.dtype} has no name in the array interface; use data_ptr()")
         return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.data_ptr(), False), "version": 3}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Device type of DLPack and number of the device."""
+        from .dlpack import ROCM
+
+        return ROCM, self.device_index
+
+    def __dlpack__(self, *, stream: int | None = None, **options: object) -> Any:
+        """A DLPack capsule; all work on the device is done first, unless ``stream`` is -1.
+
+        Raises:
+            BufferError: The element type has no DLPack code, or a copy or another device is wanted.
+        """
+        from .dlpack import export
+
+        if options.get("copy") or options.get("dl_device") not in (None, self.__dlpack_device__()):
+            raise BufferError("a device array is shared in place: use numpy() for a copy in host memory")
+        self._check_open()
+        if stream != -1:
+            hip().call("hipDeviceSynchronize")
+        return export(self)
 
     def __enter__(self) -> DeviceArray:
         return self
