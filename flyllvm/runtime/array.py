@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from ..errors import LaunchError
@@ -44,6 +46,7 @@ class DeviceArray:
         self.dtype = np.dtype(dtype)
         if any(type(n) is not int or n < 0 for n in self.shape):
             raise LaunchError(f"shape {self.shape}", fix="give extents of 0 or more as int")
+        _take_back()
         if self.nbytes:
             self.device_index = int(hip().one("hipGetDevice"))
             self.address = int(hip().one("hipMalloc", self.nbytes))
@@ -124,6 +127,8 @@ class DeviceArray:
             LaunchError: Another library still uses the memory.
         """
         if self.shares:
+            _take_back()
+        if self.shares:
             raise LaunchError(
                 f"device array {self.shape} is shared with {self.shares} other user(s)",
                 fix="delete their tensors first; the memory is freed with the last one",
@@ -203,3 +208,10 @@ class DeviceArray:
             opened.call("hipMemcpy", to, source, self.nbytes, direction)
         else:
             opened.call("hipMemcpyAsync", to, source, self.nbytes, direction, stream.handle)
+
+
+def _take_back() -> None:
+    """Frees arrays that were offered through DLPack and not taken."""
+    shared = sys.modules.get("flyllvm.runtime.dlpack")
+    if shared is not None:
+        shared.sweep()

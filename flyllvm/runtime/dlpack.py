@@ -6,6 +6,8 @@ Source: dlpack.h (DLManagedTensor, device type ROCm = 10) and the Python array A
 from __future__ import annotations
 
 import ctypes
+import sys
+import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ ROCM = 10
 # Kind of a NumPy type -> type code of DLPack.
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT = 4
+_NAME = b"dltensor"
 
 
 class _Tensor(ctypes.Structure):
@@ -42,15 +45,17 @@ class ManagedTensor(ctypes.Structure):
 
 _api = ctypes.pythonapi
 _new = _api.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-_name = ctypes.create_string_buffer(b"dltensor")
-_NAME = ctypes.addressof(_name)
+_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_is_valid = _api.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 
 # Address of a tensor that somebody holds -> what must stay alive meanwhile.
 _shared: dict[int, tuple[ManagedTensor, Any, DeviceArray]] = {}
-# Address of a capsule that still exists -> its pointer and its name, read in place.
-_capsules: dict[int, Any] = {}
-_HEADER_BYTES = object.__basicsize__
+# Capsules that may still be taken, with the address of their tensor.
+_offered: list[tuple[Any, int]] = []
+_sweeping = threading.Lock()
+# References to a capsule that nobody else has, as `sweep` counts: its pair, its name there, the argument of the count.
+_OWN_REFERENCES = 3
 
 
 def _delete(address: int) -> None:
@@ -60,20 +65,29 @@ def _delete(address: int) -> None:
         held[2].shares -= 1
 
 
-def _destroy(capsule: int) -> None:
-    """A capsule goes.  A consumer has renamed it; one that still has its name was never consumed.
-
-    The consumer may have an exception pending (it refuses the device, say).  A call through ctypes would lose it, so the
-    capsule's fields are read through a view made earlier.
-    """
-    fields = _capsules.pop(capsule, None)
-    if fields is not None and fields[1] == _NAME:
-        _delete(fields[0])
-
-
 # Kept for the whole process: consumers may hold tensors until its end.
 _delete_c = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_delete)
-_destroy_c = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_destroy)
+
+
+def sweep() -> None:
+    """Takes back capsules that were offered and that nobody took.
+
+    A capsule could do this in a destructor.  But one that goes because its consumer raised an error would run Python
+    with that error pending, and lose it.
+    """
+    if not _sweeping.acquire(blocking=False):
+        return  # another thread does it
+    try:
+        for entry in _offered[:]:
+            capsule, address = entry
+            # A consumer renames a capsule; from then on it is the consumer's.
+            taken = not _is_valid(capsule, _NAME)
+            if taken or sys.getrefcount(capsule) <= _OWN_REFERENCES:
+                _offered.remove(entry)
+                if not taken:
+                    _delete(address)
+    finally:
+        _sweeping.release()
 
 
 def export(array: DeviceArray) -> Any:
@@ -82,6 +96,7 @@ def export(array: DeviceArray) -> Any:
     Raises:
         BufferError: The element type has no code in this version of DLPack.
     """
+    sweep()
     code = _BFLOAT if array.dtype.name == "bfloat16" else _CODES.get(array.dtype.kind)
     if code is None:
         raise BufferError(f"{array.dtype} has no DLPack code; pass data_ptr() instead")
@@ -98,9 +113,8 @@ def export(array: DeviceArray) -> Any:
     address = ctypes.addressof(managed)
     _shared[address] = (managed, numbers, array)
     array.shares += 1
-    capsule = _new(address, _NAME, ctypes.cast(_destroy_c, ctypes.c_void_p))
-    # PyCapsule begins with pointer and name after the object header, in every CPython.
-    _capsules[id(capsule)] = (ctypes.c_void_p * 2).from_address(id(capsule) + _HEADER_BYTES)
+    capsule = _new(address, _NAME, None)
+    _offered.append((capsule, address))
     return capsule
 
 
