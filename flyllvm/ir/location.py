@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _AUTHORING = (os.path.join(_PACKAGE, "kernels") + os.sep,)
@@ -72,7 +73,7 @@ def capture(stop: object | None = None, skip: int = 1) -> Location:
         stop: Code object of the outermost author function (the kernel); frames above it are left out.
         skip: Frames to skip at the top of the stack.
     """
-    key: list[object] = []
+    key: list[Any] = []
     frame = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
@@ -87,7 +88,7 @@ def capture(stop: object | None = None, skip: int = 1) -> Location:
     if found is not None:
         return found
     frames = tuple(
-        Frame(code.co_filename, line, code.co_name, code.co_firstlineno)  # type: ignore[attr-defined]
+        Frame(code.co_filename, line, code.co_name, code.co_firstlineno)
         for code, line in zip(key[::2], key[1::2], strict=True)
     )
     if len(_CACHE) >= _CACHE_LIMIT:

@@ -90,7 +90,7 @@ class _Binary(Op):
 
     def verify(self) -> None:
         a, b, r = self.operands[0].type, self.operands[1].type, self.results[0].type
-        if a != b or a != r:
+        if (a is not b and a != b) or (a is not r and a != r):
             raise self.fail(f"operand types {a} and {b}, result {r} differ", "convert the operands to one type")
         if not (_is_float if self.floats else _is_int)(a):
             raise self.fail(f"operand type {a}", f"use {self.want}")

@@ -131,7 +131,9 @@ class Parser(TokenReader):
             raise self.fail(f"fly.name is {name!r}", "give a quoted text", token)
         value = kernel.add_arg(type_, name)
         kernel.arg_attrs[-1].update(attrs)
-        value.divisibility, value.range = self.facts_of({DIVISIBILITY: div, RANGE: attrs.get("range")}, UNKNOWN, token)
+        facts = {DIVISIBILITY: div, RANGE: attrs.get("range")}
+        value.divisibility, value.range = self.facts_of(facts, UNKNOWN, token)
+        kernel.arg_attrs[-1].pop("range", None)
         self.define(token, value)
 
     # --- values ----------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ from __future__ import annotations
 from ..errors import FlyError, VerifyError
 from .core import ANY, Op
 from .forms import MAX_DEPTH
-from .ops_control import Condition, Return, Yield
+from .ops_control import Return
 from .types import MemRefType
-from .verify_atoms import AtomRules
+from .verify_atoms import RULES, AtomRules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..target import Target
     from .core import Block, Kernel, Value
 
@@ -32,8 +34,7 @@ _EXPANDED = (
     "fly.memref.load_vec",
     "fly.memref.store_vec",
 )
-_REGISTER_USERS = ("fly.memref.alloca", "fly.copy_atom_call", "fly.mma_atom_call")
-_TERMINATORS: frozenset[type[Op]] = frozenset((Yield, Condition, Return))
+_PROMOTE = f"promote it (passes.to_ssa), or count it in the kernel attribute {KEPT_MEMORY}"
 
 
 def verify(kernel: Kernel, stage: str, target: Target | None = None) -> None:
@@ -58,19 +59,17 @@ class _Walk:
     """State of one walk.
 
     Attributes:
-        known: Identity of every value that may be used at this place.
+        known: Every value that may be used at this place (values are equal only to themselves).
         op: The operation under check, for errors.
-        forbidden: Names of operations that the stage does not allow.
         may_keep: Register allocations that may still be there; without limit before stage ``ssa``.
     """
 
-    __slots__ = ("atoms", "forbidden", "kernel", "known", "may_keep", "op", "stage")
+    __slots__ = ("atoms", "kernel", "known", "may_keep", "op", "stage")
 
     def __init__(self, kernel: Kernel, stage: str, atoms: AtomRules) -> None:
         self.kernel, self.stage, self.atoms = kernel, stage, atoms
-        self.known: set[int] = set()
+        self.known: set[Value] = set()
         self.op: Op | None = None
-        self.forbidden: tuple[str, ...] = () if stage == "fly" else _EXPANDED
         kept = kernel.attrs.get(KEPT_MEMORY, 0)
         if type(kept) is not int or kept < 0:
             raise VerifyError(
@@ -89,17 +88,16 @@ class _Walk:
     def _blocks(self) -> None:
         """Visits every block; one with a nested region is left for it and taken up again after it."""
         known = self.known
-        # (block, next operation, identity of the values defined in it, nesting depth)
-        stack: list[tuple[Block, int, list[int], int]] = [(self.kernel.body, 0, [], 0)]
+        # (block, next operation, the values defined in it, nesting depth)
+        stack: list[tuple[Block, int, list[Value], int]] = [(self.kernel.body, 0, [], 0)]
         while stack:
             block, at, defined, depth = stack.pop()
             ops, count = block.ops, len(block.ops)
             # Arguments are known from the start, results of an operation with regions after these.
             fresh = ops[at - 1].results if at else block.args
             while True:
-                for v in fresh:
-                    known.add(id(v))
-                    defined.append(id(v))
+                known.update(fresh)
+                defined += fresh
                 if at == count:
                     known.difference_update(defined)
                     break
@@ -121,7 +119,7 @@ class _Walk:
 
     def _op(self, op: Op, block: Block, last: bool) -> None:
         low, high, results, regions = op.arity
-        operands, name = op.operands, op.name
+        operands, special = op.operands, _SPECIAL.get(op.name)
         if not low <= len(operands) <= high:
             raise op.fail(f"{len(operands)} operands", f"give {_bounds(low, high)}")
         if len(op.results) != results and results != ANY:
@@ -135,36 +133,40 @@ class _Walk:
             raise op.fail("the operation stands in a block that does not hold it", "append it to one block only")
         known = self.known
         for v in operands:
-            if id(v) not in known:
+            if v not in known:
                 raise self._undefined(op, v)
-        if type(op) in _TERMINATORS:
-            self._terminator(op, block, last)
         op.verify()
-        if name in self.forbidden:
-            raise op.fail(f"is not legal at stage {self.stage}", "expand it first (passes.expand)")
-        if name in _REGISTER_USERS and self.may_keep != ANY:
-            self._promoted(op)
-        self.atoms.check(op)
+        if special is not None:
+            special(self, op, last)
 
-    def _terminator(self, op: Op, block: Block, last: bool) -> None:
+    def _terminator(self, op: Op, last: bool) -> None:
         if not last:
             raise op.fail("does not end its block", "nothing may follow it")
-        if (type(op) is Return) != (block.parent is None):
+        in_region = op.parent is not None and op.parent.parent is not None
+        if (type(op) is Return) == in_region:
             where = "ends the kernel body only" if type(op) is Return else "ends a region of control flow only"
-            raise op.fail(
-                f"stands in the wrong place: it {where}", "end the kernel with gpu.return, a region with scf.yield"
-            )
+            fix = "end the kernel with gpu.return, a region with scf.yield"
+            raise op.fail(f"stands in the wrong place: it {where}", fix)
 
-    def _promoted(self, op: Op) -> None:
-        fix = f"promote it (passes.to_ssa), or count it in the kernel attribute {KEPT_MEMORY}"
-        if op.name == "fly.memref.alloca":
-            self.may_keep -= 1
-            if self.may_keep < 0:
-                raise op.fail("register memory is left at stage ssa", fix)
-        elif not self.kernel.attrs.get(KEPT_MEMORY):
+    def _expanded(self, op: Op, last: bool) -> None:
+        if self.stage != "fly":
+            raise op.fail(f"is not legal at stage {self.stage}", "expand it first (passes.expand)")
+        self._atom(op, last)
+
+    def _alloca(self, op: Op, last: bool) -> None:
+        self.may_keep -= 1
+        if self.may_keep < 0:
+            raise op.fail("register memory is left at stage ssa", _PROMOTE)
+
+    def _memory_call(self, op: Op, last: bool) -> None:
+        if self.stage == "ssa" and not self.kernel.attrs.get(KEPT_MEMORY):
             for i, v in enumerate(op.operands):
                 if isinstance(v.type, MemRefType) and v.type.space == "register":
-                    raise op.fail(f"operand {i} is register memory at stage ssa", fix)
+                    raise op.fail(f"operand {i} is register memory at stage ssa", _PROMOTE)
+        self._atom(op, last)
+
+    def _atom(self, op: Op, last: bool) -> None:
+        self.atoms.check(op)
 
     def _undefined(self, op: Op, v: Value) -> VerifyError:
         """Says why a value may not be used here."""
@@ -202,3 +204,12 @@ def _all_blocks(kernel: Kernel) -> list[Block]:
         out.append(block)
         todo.extend(r for o in block.ops for r in o.regions)
     return out
+
+
+_SPECIAL: dict[str, Callable[[_Walk, Op, bool], None]] = {
+    **dict.fromkeys(RULES, _Walk._atom),
+    **dict.fromkeys(("scf.yield", "scf.condition", "gpu.return"), _Walk._terminator),
+    **dict.fromkeys(_EXPANDED, _Walk._expanded),
+    **dict.fromkeys(("fly.copy_atom_call", "fly.mma_atom_call"), _Walk._memory_call),
+    "fly.memref.alloca": _Walk._alloca,
+}

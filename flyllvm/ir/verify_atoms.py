@@ -80,7 +80,7 @@ class AtomRules:
 
     def check(self, op: Op) -> None:
         """Checks one operation that makes, changes or calls an atom, or allocates LDS."""
-        rule = _RULES.get(op.name)
+        rule = RULES.get(op.name)
         if rule is not None:
             rule(self, op)
 
@@ -214,7 +214,7 @@ def _fields_set(atom: Value) -> set[str] | None:
     return None
 
 
-_RULES: dict[str, Callable[[AtomRules, Op], None]] = {
+RULES: dict[str, Callable[[AtomRules, Op], None]] = {
     "fly.static": AtomRules._make,
     "fly.make_copy_atom": AtomRules._make,
     "fly.make_mma_atom": AtomRules._make,
