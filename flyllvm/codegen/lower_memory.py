@@ -210,7 +210,7 @@ def _scaled(
     wide = type_.space not in SMALL_SPACES and value.type is ll.I32
     small = range_ is not None and range_[0] >= 0 and range_[1] * bits < 1 << 34
     if wide and not small:
-        value = em.cast("sext", value, ll.I64)
+        value = em.cast("zext" if range_ is not None and range_[0] >= 0 else "sext", value, ll.I64)
     if bits % 8:
         group = 8 // gcd(bits, 8)
         if divisibility % group:

@@ -165,11 +165,15 @@ class ModuleBuilder:
     # --- text -------------------------------------------------------------------------------------
 
     def node(self, content: str) -> int:
-        """The number of a metadata node; equal nodes share one. ``content`` without ``!`` in front is a tuple."""
+        """The number of a metadata node; equal nodes share one.
+
+        Args:
+            content: A debug node (``!DI...``, ``distinct ...``), or the members of a tuple.
+        """
         found = self._nodes.get(content)
         if found is None:
             found = len(self.nodes)
-            self.nodes.append(content if content.startswith(("!", "distinct ")) else f"!{{{content}}}")
+            self.nodes.append(content if content.startswith(("!DI", "distinct ")) else f"!{{{content}}}")
             self._nodes[content] = found
         return found
 
