@@ -76,7 +76,7 @@ def _alloca(lw: Lowering, op: Op) -> None:
     type_ = op.results[0].type
     if not isinstance(type_, t.MemRefType):
         raise lw.em.fail(f"alloca of {type_}", "allocate a register memref")
-    count = int(cosize(type_.layout))  # type: ignore[arg-type]
+    count = int(cosize(type_.layout))
     bits = stored_bits(type_.elem)
     held_type = type_.elem.storage if bits % 8 == 0 and type_.elem.bits == bits else ll.I8
     # An access may reach whole registers: the slot is as aligned as its largest power of two, up to 16 bytes.

@@ -177,7 +177,7 @@ class Artifact:
 
         device.use()
         flat = self._flat(args)
-        arrays = [(i, x) for i, x in enumerate(flat) if hasattr(x, "__array_interface__") and getattr(x, "shape", ())]
+        arrays = [(i, x) for i, x in enumerate(flat) if len(getattr(x, "shape", ())) > 0]
         on_device = {i: DeviceArray.from_numpy(x) for i, x in arrays}
         with LoadedModule(self.code_object) as module:
             module.function(self.name).launch(

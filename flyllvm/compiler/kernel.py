@@ -129,7 +129,7 @@ def as_spec(x: Any) -> Spec:
 
 def _block(size: Any, target: Target) -> tuple[int, int, int]:
     parts = (size,) if isinstance(size, int) else tuple(size)
-    full = (*parts, 1, 1, 1)[:3]
+    full: tuple[int, int, int] = (*parts, 1, 1, 1)[:3]
     if len(parts) > 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in full):
         raise TraceError(f"known_block_size={size!r}", fix="use one to three positive ints")
     total = full[0] * full[1] * full[2]
@@ -139,7 +139,7 @@ def _block(size: Any, target: Target) -> tuple[int, int, int]:
             f"known_block_size={size!r}: {total} work items in a workgroup",
             fix=f"{target.processor} runs at most {limit}",
         )
-    return full  # type: ignore[return-value]
+    return full
 
 
 def kernel(

@@ -120,7 +120,7 @@ class FlyBuilder:
 
     def layout(self, layout: Layout | ComposedLayout) -> Value:
         """A layout as an operand."""
-        from ..layout import ComposedLayout, is_static
+        from ..layout import ComposedLayout, Layout, is_static
 
         type_ = t.LayoutType(symbolic_layout(layout))
         if is_static(layout):
@@ -129,7 +129,7 @@ class FlyBuilder:
             inner = layout.inner
             first = (
                 self.layout(inner)
-                if hasattr(inner, "shape") or isinstance(inner, ComposedLayout)
+                if isinstance(inner, (Layout, ComposedLayout))
                 else self.emit("fly.static", (), [t.LayoutType(inner)]).results[0]
             )
             parts = [first, self.int_tuple(layout.offset), self.layout(layout.outer)]

@@ -150,6 +150,8 @@ class Block:
                 yield from region.walk()
 
 
+#: Regions nest at most this deep in text and in a verified kernel.
+MAX_DEPTH = 100
 #: As a bound of ``Op.arity``: any number.
 ANY = 1 << 30
 

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
     Slot = tuple[str, tuple[str, ...]]
 
-#: Regions nest at most this deep in text and in a verified kernel.
-MAX_DEPTH = 100
-
 #: Template of every operation that is not spelled by hand (constants and control flow are), by class.
 TEMPLATES: dict[type[Op], str] = {
     Op: "$call",

@@ -10,8 +10,9 @@ import re
 
 from ..errors import VerifyError
 from .attr_text import NAME, dict_text, entry_text, quote
+from .core import MAX_DEPTH
 from .facts import UNKNOWN, derive, merged, missing
-from .forms import MAX_DEPTH, Form, form_of
+from .forms import Form, form_of
 from .ops_control import Yield
 from .print_forms import SLOTS, SPECIAL, function_type
 from .types import IntType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import FlyError, ParseError
 from . import types as t
 from .attr_text import float_of_bits, unquote
-from .forms import MAX_DEPTH
+from .core import MAX_DEPTH
 from .lexer import Source, Token, tokens_of
 from .location import UNKNOWN, Frame, Location
 from .parse_types import parse_attr_object, read_type

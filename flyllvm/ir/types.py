@@ -13,7 +13,7 @@ from ..errors import VerifyError
 from . import lltype as ll
 
 if TYPE_CHECKING:
-    from ..layout import ComposedLayout, Layout, Swizzle, Tile
+    from ..layout import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
     from .protocols import CopyOp, MmaOp
 
 
@@ -210,7 +210,7 @@ class LayoutType(Type):
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Layout | ComposedLayout | Tile | Swizzle) -> None:
+    def __init__(self, value: Layout | ComposedLayout | Tile | Swizzle | CoordSwizzle) -> None:
         self.value = value
         name = {"Layout": "layout", "ComposedLayout": "composed_layout", "Tile": "tile"}.get(
             type(value).__name__, "swizzle"

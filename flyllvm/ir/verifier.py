@@ -8,8 +8,7 @@ author's line.
 from __future__ import annotations
 
 from ..errors import FlyError, VerifyError
-from .core import ANY, Op
-from .forms import MAX_DEPTH
+from .core import ANY, MAX_DEPTH, Op
 from .ops_control import Return
 from .types import MemRefType
 from .verify_atoms import RULES, AtomRules

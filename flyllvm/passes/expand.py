@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, VerifyError
 from ..ir import types as t
-from ..layout import ComposedLayout, Layout, coalesce, crd2idx, is_static, logical_divide, size
+from ..layout import ComposedLayout, Layout, Swizzle, coalesce, crd2idx, divides, is_static, logical_divide, size
 from .rewrite import Rewriter
 from .traversal import gemm_steps
 from .views import view_of
 
 if TYPE_CHECKING:
+    from ..ir.builder import Builder
     from ..ir.core import Kernel, Op, Value
     from ..target import Target
 
@@ -151,15 +152,41 @@ class _Modes:
     def __init__(self, ptr: Value, value: Any, rest: Layout | None) -> None:
         self.ptr, self.value, self.rest = ptr, value, rest
 
-    def at(self, b: Any, i: int, op: Op) -> Value:
+    def at(self, b: Builder, i: int, op: Op) -> Value:
+        """The view of atom call ``i``."""
         offset = 0 if self.rest is None else _offset(crd2idx(i, self.rest), op)
         if isinstance(self.value, ComposedLayout):
-            return b.make_view(self.ptr, ComposedLayout(self.value.inner, self.value.offset + offset, self.value.outer))
+            start, plain = _flattened(self.value, offset, op)
+            return b.make_view(b.add_offset(self.ptr, start), plain)
         return b.make_view(b.add_offset(self.ptr, offset), self.value)
 
 
+def _flattened(layout: ComposedLayout, offset: Any, op: Op) -> tuple[Any, Layout]:
+    """The first offset and a plain layout of the elements that one atom call reaches through a swizzle.
+
+    A swizzle moves runs of ``2**base`` elements as a whole: a run that starts at a multiple of its length stays one.
+    """
+    outer = coalesce(layout.outer)
+    count = size(outer)
+    start = layout.offset + offset
+    if not isinstance(layout.inner, Swizzle) or isinstance(layout.offset, tuple) or not isinstance(count, int):
+        raise op.fail(f"an atom call through {layout}", "use a swizzle over integer offsets, with a static value mode")
+    if count > 1:
+        if isinstance(outer.shape, tuple) or outer.stride != 1 or count > 1 << layout.inner.base:
+            raise op.fail(
+                f"{count} elements of {layout.outer} through {layout.inner} are not one run",
+                f"the swizzle keeps runs of {1 << layout.inner.base} elements of stride 1",
+            )
+        if not divides(count, start):
+            raise op.fail(
+                f"a run of {count} elements from offset {start} may straddle what {layout.inner} moves",
+                f"start it at a multiple of {count} (fx.assume says so for a run-time offset)",
+            )
+    return layout.inner(start), Layout(count, 1)
+
+
 def _modes(ptr: Value, layout: Any) -> _Modes:
-    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    outer: Any = layout.outer if isinstance(layout, ComposedLayout) else layout
     while isinstance(outer.shape, tuple) and len(outer.shape) == 1 and isinstance(outer.shape[0], tuple):
         outer = outer[0]
     if not isinstance(outer.shape, tuple) or len(outer.shape) == 1:

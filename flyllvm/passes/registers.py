@@ -122,8 +122,7 @@ class Registers:
 
     def _spoil(self, v: Value) -> None:
         """Memory reached through ``v`` is used in a way that needs an address."""
-        for table in (self._places, self._spans):
-            found = table.get(id(v))  # type: ignore[attr-defined]
+        for found in (self._places.get(id(v)), self._spans.get(id(v))):
             if found is not None:
                 found[0].ok = False
         if id(v) in self._roots:

@@ -252,7 +252,7 @@ def _is_concat(v: Value) -> bool:
 def copy_elem(op: Op) -> t.ScalarType:
     """Element type a copy moves."""
     copy_payload(op)
-    return _memref(op.operands[1]).elem
+    return t.scalar_of(_memref(op.operands[1]).elem)
 
 
 def _memref(v: Value) -> Any:

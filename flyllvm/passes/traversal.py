@@ -33,7 +33,7 @@ def gemm_steps(m: int, n: int, k: int, op: Op) -> Iterator[tuple[int, int, int]]
         legal = ", ".join(ORDERS)
         raise op.fail(f"unknown traversal order {name!r}", f"use {legal}, each also with {SERPENTINE}")
     bounds = {"M": m, "N": n, "K": k}
-    inner, middle, outer = order
+    inner, middle, outer = tuple(order)
     b1 = bounds[middle]
     for i0 in range(bounds[outer]):
         for i1 in _run(b1, serpentine and i0 % 2 == 1):
