@@ -144,3 +144,13 @@ def test_a_reader_knows_what_the_builder_knew_of_ids() -> None:
     again = parse_kernel(text).body.ops
     assert [op.results[0].range for op in again[:-1]] == [v.range for v in ids]
     assert "fly.range" not in text
+
+
+def test_an_argument_keeps_its_bounds() -> None:
+    b, (n,) = start("k", (t.I32, "n"))
+    n.range = (0, 4095)
+    text = print_kernel(finish(b))
+    assert "%n: i32 {fly.range = array<i32: 0, 4095>}" in text
+    again = parse_kernel(text)
+    assert again.args[0].range == (0, 4095)
+    assert again.arg_attrs == [{"name": "n"}]
