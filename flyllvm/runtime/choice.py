@@ -39,12 +39,16 @@ def find_device(target: Target) -> Device | None:
 
     why = unavailable()
     if why is None:
+        from ..codeobject import mismatch
         from .device import devices
 
+        reasons = []
         for found in devices():
-            if found.target_id.processor == target.processor:
+            reason = mismatch(target, found.target_id)
+            if reason is None:
                 return found
-        why = f"no visible GPU is a {target.processor}"
+            reasons.append(f"device {found.index}: {reason}")
+        why = f"no visible GPU runs code for {target} ({'; '.join(reasons)})"
     if choice == "hip":
         raise LaunchError(f"FLYLLVM_DEVICE=hip: {why}", fix="set FLYLLVM_DEVICE=sim to run in the simulator")
     return None
