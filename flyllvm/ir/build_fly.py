@@ -6,17 +6,23 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, VerifyError
+from ..layout import Basis, ComposedLayout, Dyn, Layout, cosize, get_leaves, is_static
 from . import types as t
+from .build_arith import _known, _split_const
 from .core import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..layout import ComposedLayout, Layout, Swizzle, Tile
+    from ..layout import Swizzle, Tile
     from ..target import Target
     from .build_arith import Index
     from .core import Block, Kernel, Op
     from .location import Location
+
+
+_VIEW_TYPES: dict[tuple[str, object], t.MemRefType] = {}
+_VIEW_TYPES_LIMIT = 4096
 
 
 class FlyBuilder:
@@ -25,6 +31,7 @@ class FlyBuilder:
     kernel: Kernel
     block: Block
     target: Target
+    _static_layouts: dict[object, Value]
 
     if TYPE_CHECKING:
 
@@ -113,15 +120,11 @@ class FlyBuilder:
 
     def int_tuple(self, value: object) -> Value:
         """An int tuple as an operand: run-time leaves become operands."""
-        from ..layout import get_leaves, is_static
-
         leaves = [x for x in get_leaves(value) if not is_static(x)]
         return self.emit("fly.make_int_tuple", leaves, [t.IntTupleType(_symbolic(value))]).results[0]
 
     def layout(self, layout: Layout | ComposedLayout) -> Value:
         """A layout as an operand."""
-        from ..layout import ComposedLayout, Layout, is_static
-
         type_ = t.LayoutType(symbolic_layout(layout))
         if is_static(layout):
             return self.emit("fly.static", (), [type_]).results[0]
@@ -141,8 +144,6 @@ class FlyBuilder:
 
     def alloca(self, elem: t.ScalarType, layout: Layout) -> Value:
         """Register memory of a static layout; returns the memref."""
-        from ..layout import cosize
-
         bits = elem.bits * int(cosize(layout))
         ptr = t.PtrType(elem, "register", _alloca_align(elem, bits))
         return self.emit("fly.memref.alloca", (), [t.MemRefType(ptr, layout)]).results[0]
@@ -179,13 +180,23 @@ class FlyBuilder:
         """A memref over a pointer."""
         if not isinstance(ptr.type, t.PtrType):
             raise VerifyError(f"make_view of {ptr.type}", self.location(), "pass a pointer")
-        type_ = t.MemRefType(ptr.type, symbolic_layout(layout))
-        return self.emit("fly.make_view", [ptr, self.layout(layout)], [type_]).results[0]
+        if not layout.is_static:
+            type_ = t.MemRefType(ptr.type, symbolic_layout(layout))
+            return self.emit("fly.make_view", [ptr, self.layout(layout)], [type_]).results[0]
+        # Static layouts have no operands, so their values stand in the kernel's body and serve everywhere.
+        shared = self._static_layouts.get(layout)
+        if shared is None:
+            shared = self._static_layouts[layout] = self.layout(layout)
+        key = (ptr.type.text, layout)
+        found = _VIEW_TYPES.get(key)
+        if found is None:
+            if len(_VIEW_TYPES) >= _VIEW_TYPES_LIMIT:
+                _VIEW_TYPES.clear()
+            found = _VIEW_TYPES[key] = t.MemRefType(ptr.type, layout)
+        return self.emit("fly.make_view", [ptr, shared], [found]).results[0]
 
     def add_offset(self, ptr: Value, offset: Index) -> Value:
         """``ptr`` plus ``offset`` elements: run-time part first, the constant last."""
-        from .build_arith import _known, _split_const
-
         if not isinstance(ptr.type, t.PtrType):
             raise VerifyError(f"add_offset of {ptr.type}", self.location(), "pass a pointer")
         offset = _known(offset)
@@ -316,8 +327,6 @@ def _alloca_align(elem: t.ScalarType, bits: int) -> int:
 
 def _symbolic(value: Any) -> Any:
     """The int tuple with run-time leaves replaced by symbolic ones, for use in a type."""
-    from ..layout import Basis, Dyn
-
     if isinstance(value, tuple):
         return tuple(_symbolic(v) for v in value)
     if isinstance(value, Value):
@@ -329,8 +338,6 @@ def _symbolic(value: Any) -> Any:
 
 def symbolic_layout(layout: Any) -> Any:
     """The layout with run-time leaves replaced by symbolic ones, for use in a type."""
-    from ..layout import ComposedLayout, Layout, is_static
-
     if is_static(layout):
         return layout
     if isinstance(layout, ComposedLayout):

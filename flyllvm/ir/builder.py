@@ -48,7 +48,7 @@ class Builder(ArithBuilder, FlyBuilder):
         self._root_code = root_code
         self._memo: dict[int, dict[tuple[Any, ...], Op]] = {id(kernel.body): {}}
         self._keep: list[Block] = [kernel.body]
-        self._stack: list[Builder] = []
+        self._static_layouts: dict[object, Value] = {}
 
     # --- the current builder ---------------------------------------------------------------------
 
@@ -94,26 +94,36 @@ class Builder(ArithBuilder, FlyBuilder):
     ) -> Op:
         """Makes an operation, or returns an equal pure one that dominates this place."""
         cls = OPS[name]
+        loc = self.loc
         if not cls.pure:
-            return self.block.append(cls(operands, result_types, attrs, (), self.location()))
-        home = self._home(operands)
-        key = (name, *map(id, operands), *(r.text for r in result_types), _freeze(attrs))
+            return self.block.append(cls(operands, result_types, attrs, (), loc or capture(self._root_code, 2)))
+        home = self.block
+        if home.depth:
+            home = self._home(operands)
+        key = (name, *[id(v) for v in operands], *[r.text for r in result_types], _freeze(attrs) if attrs else ())
+        memo = self._memo
         block: Block | None = home
         while block is not None:
-            found = self._memo.get(id(block), {}).get(key)
+            found = memo[id(block)].get(key)
             if found is not None:
                 return found
-            block = _outer(block)
-        made = home.append(cls(operands, result_types, attrs, (), self.location()))
-        self._memo[id(home)][key] = made
+            op = block.parent
+            block = None if op is None else op.parent
+        made = home.append(cls(operands, result_types, attrs, (), loc or capture(self._root_code, 2)))
+        memo[id(home)][key] = made
         return made
 
     def _home(self, operands: Sequence[Value]) -> Block:
         """The outermost block, reached through loop bodies only, where all operands are known."""
-        depth = max((v.block.depth for v in operands), default=0)
-        block = self.block
         if not operands:
             return self.kernel.body
+        depth = 0
+        for v in operands:
+            owner = v.owner
+            defined = owner if isinstance(owner, Block) else owner.parent
+            if defined is not None and defined.depth > depth:
+                depth = defined.depth
+        block = self.block
         while block.depth > depth and block.parent is not None and block.parent.name in _LOOPS:
             outer = block.parent.parent
             if outer is None:
@@ -234,12 +244,6 @@ class Builder(ArithBuilder, FlyBuilder):
             )
 
 
-def _outer(block: Block) -> Block | None:
-    return None if block.parent is None else block.parent.parent
-
-
-def _freeze(attrs: dict[str, Any] | None) -> tuple[Any, ...]:
-    if not attrs:
-        return ()
+def _freeze(attrs: dict[str, Any]) -> tuple[Any, ...]:
     # Floats are keyed by their text: 0.0 and -0.0, or 1 and 1.0, are different constants.
     return tuple((k, repr(v) if isinstance(v, (float, tuple, list)) else (type(v), v)) for k, v in attrs.items())

@@ -190,12 +190,16 @@ class Op:
         loc: Location = UNKNOWN,
     ) -> None:
         self.operands = list(operands)
-        self.results = [Value(t, self, i) for i, t in enumerate(result_types)]
+        self.results = (
+            [Value(result_types[0], self, 0)]
+            if len(result_types) == 1
+            else [Value(t, self, i) for i, t in enumerate(result_types)]
+        )
         self.attrs = {} if attrs is None else attrs
         self.regions = list(regions)
         self.loc = loc
         self.parent: Block | None = None
-        for region in self.regions:
+        for region in regions:
             region.parent = self
 
     @property

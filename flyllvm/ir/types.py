@@ -7,7 +7,7 @@ operations do.  Dynamic leaves inside a type are the symbolic ``layout.Dyn`` (``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import VerifyError
 from . import lltype as ll
@@ -125,6 +125,10 @@ def check_space(space: str) -> str:
     return space
 
 
+_DERIVED: dict[tuple[object, ...], PtrType] = {}
+_DERIVED_LIMIT = 4096
+
+
 class PtrType(Type):
     """A typed pointer.
 
@@ -141,12 +145,18 @@ class PtrType(Type):
         self.swizzle = swizzle
         self.text = f"!fly.ptr<{elem.text}, {_tail(self)}>"
 
-    def with_(self, **changes: object) -> PtrType:
-        """A copy with some fields replaced."""
-        fields: dict[str, object] = {"elem": self.elem, "space": self.space, "align": self.align}
-        fields["swizzle"] = self.swizzle
-        fields.update(changes)
-        return PtrType(**fields)  # type: ignore[arg-type]
+    def with_(self, **changes: Any) -> PtrType:
+        """The type with some fields replaced."""
+        key = (self.text, *changes.items())
+        found = _DERIVED.get(key)
+        if found is None:
+            fields: dict[str, Any] = {"elem": self.elem, "space": self.space, "align": self.align}
+            fields["swizzle"] = self.swizzle
+            fields.update(changes)
+            if len(_DERIVED) >= _DERIVED_LIMIT:
+                _DERIVED.clear()
+            found = _DERIVED[key] = PtrType(**fields)
+        return found
 
 
 def natural_align(elem: ScalarType) -> int:
