@@ -20,26 +20,29 @@ def drop_dead(segments: list[list[str]]) -> list[str]:
     """The lines of a function body without the pure instructions that nothing needs."""
     lines = [line for segment in segments for line in segment]
     needs: dict[str, list[str]] = {}
+    defines: list[str] = []
     work: list[str] = []
     for line in lines:
         names = _NAMES(line)
-        if _is_pure(line):
+        if names and _is_pure(line):
             needs[names[0]] = names
+            defines.append(names[0])
         else:
             work += names
+            defines.append("")
     live = set(work)
     while work:
         for name in needs.get(work.pop(), ()):
             if name not in live:
                 live.add(name)
                 work.append(name)
-    if all(name in live for name in needs):
+    if live.issuperset(needs):
         return lines
-    return [line for line in lines if not _is_pure(line) or _NAMES(line)[0] in live]
+    return [line for line, name in zip(lines, defines, strict=True) if not name or name in live]
 
 
 def _is_pure(line: str) -> bool:
-    if not line.startswith("  %v"):
+    if line[2] != "%":
         return False
     start = line.find(" = ") + 3
     return line[start : line.find(" ", start)] in _PURE
