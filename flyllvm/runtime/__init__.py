@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .array import DeviceArray as DeviceArray
     from .device import Device as Device, check_launch as check_launch, devices as devices
     from .hip import HipError as HipError, unavailable as unavailable
-    from .module import Function as Function, LoadedModule as LoadedModule
+    from .module import Function as Function, LoadedModule as LoadedModule, load_module as load_module
     from .stream import Event as Event, Stream as Stream, synchronize as synchronize
 
 # Public name -> module that defines it; the imports above say the same to type checkers.
@@ -26,6 +26,7 @@ _HOMES = {
     "Stream": "stream",
     "check_launch": "device",
     "devices": "device",
+    "load_module": "module",
     "synchronize": "stream",
     "unavailable": "hip",
 }

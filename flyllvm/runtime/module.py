@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from weakref import WeakValueDictionary
 
 from ..codeobject import CodeObject, KernelInfo, mismatch
 from ..errors import LaunchError
@@ -21,19 +22,21 @@ if TYPE_CHECKING:
 _POINTER, _SIZE, _END = 1, 2, 3
 # Launch shapes that a function remembers as legal.
 _MAX_CHECKED = 1024
+# Modules that stay loaded though nobody holds them.
+_MAX_RECENT = 64
 # Code object version -> the HIP runtime that first read it, as (version number, text).
 _NEEDS_RUNTIME = {6: (60_300_000, "6.3")}
 
 
 class LoadedModule:
-    """A code object in the memory of the current device; launching from it makes that device the current one.
+    """A code object in the memory of a device: the current one at the time it is loaded.
 
     Attributes:
         code_object: What was loaded.
         device: Where it is.
     """
 
-    __slots__ = ("_functions", "_handle", "_lock", "_several", "code_object", "device")
+    __slots__ = ("__weakref__", "_functions", "_handle", "_lock", "_several", "code_object", "device")
 
     def __init__(self, code_object: CodeObject) -> None:
         """Loads a code object.
@@ -74,16 +77,26 @@ class LoadedModule:
         return found
 
     def unload(self) -> None:
-        """Takes it off the device; may be called again."""
+        """Takes it off the device, once all work there is done; may be called again."""
         handle, self._handle = self._handle, 0
         self._functions.clear()
         if handle:
-            hip().call("hipModuleUnload", handle)
+            # A kernel of the module may still be running: launches do not wait.
+            self.call("hipDeviceSynchronize")
+            self.call("hipModuleUnload", handle)
 
-    def select(self) -> None:
-        """Makes its device the current one of this thread."""
+    def call(self, name: str, *args: object) -> None:
+        """Calls a HIP function with the module's device as the current one, and puts back the other after it."""
         if self._several:
-            self.device.use()
+            before = Device.current()
+            if before is not self.device:
+                self.device.use()
+                try:
+                    hip().call(name, *args)
+                finally:
+                    before.use()
+                return
+        hip().call(name, *args)
 
     @property
     def loaded(self) -> bool:
@@ -102,6 +115,32 @@ class LoadedModule:
                 self.unload()
             except (HipError, TypeError, AttributeError):
                 self._handle = 0  # interpreter exit: the driver cleans up
+
+
+def load_module(code_object: CodeObject) -> LoadedModule:
+    """A code object on the current device, loaded once however often it is asked for.
+
+    A module stays loaded while somebody holds it or one of its functions, and the last few stay anyway.
+
+    Raises:
+        LaunchError: It is for another device, or for a newer ROCm.
+        HipError: HIP refuses it.
+    """
+    key = (Device.current().index, code_object.image)
+    with _cache_lock:
+        found = _cached.get(key)
+        if found is None or not found.loaded:
+            found = _cached[key] = LoadedModule(code_object)
+        _recent.pop(key, None)
+        _recent[key] = found
+        while len(_recent) > _MAX_RECENT:
+            del _recent[next(iter(_recent))]
+    return found
+
+
+_cache_lock = threading.RLock()  # a module that goes may be collected while the lock is held
+_cached: WeakValueDictionary[tuple[int, bytes], LoadedModule] = WeakValueDictionary()
+_recent: dict[tuple[int, bytes], LoadedModule] = {}
 
 
 class Function:
@@ -157,13 +196,12 @@ class Function:
         packer = self._packers.get(types)
         if packer is None:
             packer = self._packers[types] = ArgumentPacker(self.kernel, types)
-        self.module.select()
         # pop and append are atomic, so threads never share a buffer.
         buffer = self._free.pop() if self._free else _Buffer(self.kernel.explicit_kernarg_bytes)
         try:
             packer.pack_into(buffer.data, args)
             queue = stream if stream is None or type(stream) is int else stream.live()  # type: ignore[union-attr]
-            hip().call(
+            self.module.call(
                 "hipModuleLaunchKernel", self._handle, *grid, *block, dynamic_lds_bytes, queue, None, buffer.extra
             )
         finally:

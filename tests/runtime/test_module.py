@@ -5,13 +5,23 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from flyllvm.codeobject import CodeObject, hidden_args, link, pack_kernarg
 from flyllvm.errors import LaunchError
-from flyllvm.runtime import DeviceArray, Function, HipError, LoadedModule, Stream
+from flyllvm.runtime import (
+    Device,
+    DeviceArray,
+    Function,
+    HipError,
+    LoadedModule,
+    Stream,
+    load_module,
+    module as module_file,
+)
 from tests.codeobject.images import object_bytes
 from tests.hip_double.build import Double, Launch
 from tests.runtime.conftest import restart
@@ -180,16 +190,18 @@ def test_a_stream_may_be_the_number_of_another_library(double: Double) -> None:
         assert seen == [stream.handle, stream.handle, None]
 
 
-def test_launching_selects_the_device_of_the_module(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flyllvm.runtime import Device, devices
-
+def test_a_launch_goes_to_the_device_of_the_module_and_leaves_the_current_one(
+    double: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
     restart(double, monkeypatch, "gfx942", devices=2)
-    devices()[1].use()
+    on: list[int] = []
+    double.on_launch(lambda launch: on.append(Device.current().index))
+    Device(1).use()
     with LoadedModule(GEMM) as module:
-        devices()[0].use()
+        Device(0).use()
         module.function("gemm").launch((1, 1, 1), (256, 1, 1), [0, 0, 0, 1, 1, 1], types=TYPES)
-        assert Device.current().index == module.device.index == 1
-    devices()[0].use()
+        assert on == [1] and Device.current().index == 0
+    assert Device.current().index == 0
 
 
 def test_threads_launch_at_once_with_their_own_arguments(double: Double) -> None:
@@ -216,6 +228,57 @@ def test_many_shapes_are_remembered_within_a_bound(double: Double) -> None:
         for x in range(1, 1500):
             function.launch((x, 1, 1), (256, 1, 1), [0, 0, 0, 1, 1, 1], types=TYPES)
         assert len(function._checked) <= 1024
+
+
+def test_a_module_is_unloaded_only_when_its_work_is_done(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flyllvm.runtime import hip as hip_module
+
+    calls: list[str] = []
+    call = hip_module.Hip.call
+    module = LoadedModule(GEMM)
+    monkeypatch.setattr(
+        hip_module.Hip, "call", lambda self, name, *args: (calls.append(name), call(self, name, *args))[1]
+    )
+    module.unload()
+    assert calls == ["hipDeviceSynchronize", "hipModuleUnload"]
+
+
+@pytest.fixture
+def empty_cache(double: Double) -> Iterator[None]:
+    yield
+    module_file._recent.clear()
+    gc.collect()
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_code_object_is_loaded_once_and_again_after_unload(double: Double) -> None:
+    again = CodeObject.from_image(bytes(GEMM.image))
+    module = load_module(GEMM)
+    assert load_module(again) is module and double.live[1] == 1
+    module.unload()
+    assert load_module(GEMM) is not module
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_each_device_has_its_own_copy(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    restart(double, monkeypatch, "gfx942", devices=2)
+    first = load_module(GEMM)
+    first.device.use()
+    assert load_module(GEMM) is first
+    Device(1).use()
+    assert load_module(GEMM) is not first and double.live[1] == 2
+    Device(0).use()
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_old_modules_go_unless_somebody_holds_them(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_file, "_MAX_RECENT", 1)
+    held = load_module(GEMM).function("gemm")
+    for name in ("vector_add_gfx942", "three_kernels_gfx942", "debug_lines"):
+        load_module(code(name))
+    gc.collect()
+    assert double.live[1] == 2  # the last one and the held one
+    assert load_module(GEMM).function("gemm") is held
 
 
 @pytest.mark.slow
