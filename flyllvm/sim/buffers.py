@@ -115,6 +115,9 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
         offset, unit = _global(m, inst, address, byte_count, False)
         return m.heap.gather(offset, byte_count, unit).view(np.uint8)
     starts, good = _components(m, inst, access, byte_count, component)
+    if access.base.size > 1:
+        good = np.broadcast_to(good, np.broadcast_shapes(good.shape, access.base.shape + good.shape[-1:]))
+        starts = np.broadcast_to(starts, good.shape)
     out = np.zeros((*good.shape, component), np.uint8)
     if good.any():
         address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
@@ -146,7 +149,7 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
         mem_ops.write(m, inst, where, raw)
         return
     starts, good = _components(m, inst, access, byte_count, component)
-    shape = np.broadcast_shapes(good.shape[:-1], raw.shape[:-1])
+    shape = np.broadcast_shapes(good.shape[:-1], raw.shape[:-1], access.base.shape)
     good = np.broadcast_to(good, shape + good.shape[-1:])
     if not good.any():
         return

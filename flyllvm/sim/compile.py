@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import SimError
 from ..target import Target
-from . import layout_lds, poison, types as ty
+from . import dma, layout_lds, poison, types as ty
 from .cfg import Node, build_graph, inline_calls
 from .ir import Const, Function, Inst, Module, Operand, Reg
 from .locate import Locator
@@ -57,6 +57,8 @@ class Program:
         self.insts: list[Inst] = []
         self.lds = layout_lds.LdsLayout(module, kernel, target)
         self.lds_granule = 16
+        self.has_dma = False
+        self.is_async: Any = np.zeros(0, bool)
         self.frame_bytes = 0
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
@@ -171,11 +173,15 @@ class Compiler:
         program.barrier_nodes = frozenset(n.index for n in graph if n.end.op == "call")
         layout_lds.lay_out_frame(self, graph)
         program.lds_granule = layout_lds.granule(graph)
+        program.has_dma = any(dma.is_dma(i) for i in program.insts)
+        program.is_async = np.array([dma.is_async(i) for i in program.insts])
         for node in graph:
             self.node = node
             compiled = CompiledNode(node)
             program.nodes.append(compiled)
             for inst in node.insts:
+                if program.has_dma and dma.counts_as_memory(inst, self.target.chip.family):
+                    compiled.ops.append(dma.count)
                 for op in builders.build(self, inst):
                     compiled.ops.append(self._kept(inst, op))
                 if self.maybe_poison.get(inst.name or "", 0):

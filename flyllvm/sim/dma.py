@@ -39,6 +39,39 @@ def write(m: Machine, inst: Inst, lds: Array, raw: Array, size: int, packed: boo
     mem_ops.write(m, inst, located, np.ascontiguousarray(raw), DMA)
 
 
+def is_dma(inst: Inst) -> bool:
+    """Whether an instruction copies from global memory to LDS by itself."""
+    return inst.op == "call" and any(part in (inst.callee or "") for part in _DMA_NAMES)
+
+
+def is_async(inst: Inst) -> bool:
+    """Whether not even the wave itself sees the data of a DMA before an explicit wait."""
+    return is_dma(inst) and "async" in (inst.callee or "")
+
+
+_DMA_NAMES = (".load.lds", ".load.to.lds", ".load.async.lds", ".load.async.to.lds")
+
+
+def counts_as_memory(inst: Inst, family: str) -> bool:
+    """Whether ``vmcnt`` counts an instruction (on gfx12, where DMA has a counter of its own: whether that counts it).
+
+    Source: CDNA3 ISA manual, S_WAITCNT: loads and stores of vector memory return in order.
+    """
+    if is_dma(inst):
+        return True
+    if not family.startswith("cdna"):
+        return False
+    if inst.op in ("load", "store"):
+        pointer = inst.operands[inst.op == "store"]
+        return getattr(pointer.type, "space", 3) in (0, 1, 4, 7)
+    return inst.op == "call" and ".buffer." in (inst.callee or "") and "rsrc" not in (inst.callee or "")
+
+
+def count(r: list[Any], m: Machine) -> None:
+    """Counts one vector memory operation."""
+    m.sync.issue(m)
+
+
 def first_of_wave(m: Machine, value: Array) -> Array:
     """The value of the first running lane of each wave.  Shape: ``(G or 1, W or 1, 1)`` plus elements."""
     if value.shape[2] == 1:

@@ -141,14 +141,15 @@ def _trap(c: Compiler, inst: Inst) -> list[Op]:
 # ---- waits
 
 
-def _wait(lds: bool, dma_done: bool) -> Builder:
-    def builder(c: Compiler, inst: Inst) -> list[Op]:
-        def run(r: list[Any], m: Machine) -> None:
-            m.sync.release(m, lds, dma_done, explicit=True)
+def _wait_lds(r: list[Any], m: Machine) -> None:
+    m.sync.wait_lds(m)
 
-        return [run]
 
-    return builder
+def _wait_memory(outstanding: int) -> Op:
+    def run(r: list[Any], m: Machine) -> None:
+        m.sync.wait_memory(m, outstanding)
+
+    return run
 
 
 def waitcnt_fields(value: int, family: str) -> tuple[int, int]:
@@ -164,14 +165,33 @@ def waitcnt_fields(value: int, family: str) -> tuple[int, int]:
 
 def _s_waitcnt(c: Compiler, inst: Inst) -> list[Op]:
     vmcnt, lgkmcnt = waitcnt_fields(c.immediate(inst, 0), c.target.chip.family)
-    return _wait(lgkmcnt == 0, vmcnt == 0)(c, inst)
+    all_memory = 0x3F  # the counter saturates there: no wait
+    ops: list[Op] = [_wait_memory(vmcnt)] if vmcnt != all_memory else []
+    return [*ops, _wait_lds] if lgkmcnt == 0 else ops
 
 
-def _wait_if_zero(lds: bool, dma_done: bool) -> Builder:
-    def builder(c: Compiler, inst: Inst) -> list[Op]:
-        return _wait(lds, dma_done)(c, inst) if c.immediate(inst, 0) == 0 else []
+def _wait_dscnt(c: Compiler, inst: Inst) -> list[Op]:
+    return [_wait_lds] if c.immediate(inst, 0) == 0 else []
 
-    return builder
+
+def _wait_counter(c: Compiler, inst: Inst) -> list[Op]:
+    return [_wait_memory(c.immediate(inst, 0))]
+
+
+def _wait_asyncmark(c: Compiler, inst: Inst) -> list[Op]:
+    outstanding = c.immediate(inst, 0)
+
+    def run(r: list[Any], m: Machine) -> None:
+        m.sync.wait_marks(m, outstanding)
+
+    return [run]
+
+
+def _asyncmark(c: Compiler, inst: Inst) -> list[Op]:
+    def run(r: list[Any], m: Machine) -> None:
+        m.sync.mark(m)
+
+    return [run]
 
 
 # ---- matrix instructions
@@ -239,7 +259,7 @@ _NO_OPS = (
     "amdgcn.s.barrier.signal dbg.value dbg.declare dbg.label dbg.assign lifetime.start lifetime.end "
     "donothing sideeffect experimental.noalias.scope.decl prefetch amdgcn.s.dcache.inv amdgcn.buffer.wbinvl1 "
     "amdgcn.s.wait.expcnt amdgcn.s.wait.samplecnt amdgcn.s.wait.bvhcnt amdgcn.s.wait.kmcnt "
-    "amdgcn.s.icache.inv amdgcn.asyncmark invariant.end amdgcn.sched.barrier.inter.opcode"
+    "amdgcn.s.icache.inv invariant.end amdgcn.sched.barrier.inter.opcode"
 ).split()  # fmt: skip
 
 TABLE: dict[str, Builder] = {
@@ -251,18 +271,20 @@ TABLE: dict[str, Builder] = {
     "amdgcn.dispatch.ptr": _from_machine(lambda m: m.launch.dispatch_pointer()),
     "amdgcn.implicitarg.ptr": _from_machine(lambda m: m.launch.implicit_pointer()),
     "amdgcn.s.waitcnt": _s_waitcnt,
-    "amdgcn.s.wait.dscnt": _wait_if_zero(True, False),
-    "amdgcn.s.wait.loadcnt": _wait_if_zero(False, True),
-    "amdgcn.s.wait.storecnt": _wait_if_zero(False, False),
-    "amdgcn.s.wait.asynccnt": _wait_if_zero(False, True),
-    "amdgcn.s.wait.tensorcnt": _wait_if_zero(False, True),
-    "amdgcn.wait.asyncmark": _wait_if_zero(False, True),
+    "amdgcn.s.wait.dscnt": _wait_dscnt,
+    "amdgcn.s.wait.loadcnt": _nothing,
+    "amdgcn.s.wait.storecnt": _nothing,
+    "amdgcn.s.wait.asynccnt": _wait_counter,
+    "amdgcn.wait.asyncmark": _wait_asyncmark,
+    "amdgcn.asyncmark": _asyncmark,
     "assume": _assume,
     "trap": _trap,
     "debugtrap": _trap,
     "amdgcn.make.buffer.rsrc": buffers.make_rsrc,
     "amdgcn.global.load.lds": dma.global_load_lds,
     "amdgcn.load.to.lds": dma.global_load_lds,
+    "amdgcn.load.async.to.lds": dma.global_load_lds,
+    "amdgcn.global.load.async.lds": dma.global_load_lds,
     "expect": _copy_first,
     "ssa.copy": _copy_first,
     "amdgcn.wqm": _copy_first,
@@ -289,6 +311,7 @@ def _add_buffers() -> None:
         TABLE[f"amdgcn.{prefix}.buffer.load"] = make(buffers.load)
         TABLE[f"amdgcn.{prefix}.buffer.store"] = make(buffers.store)
         TABLE[f"amdgcn.{prefix}.buffer.load.lds"] = make(buffers.load_to_lds)
+        TABLE[f"amdgcn.{prefix}.buffer.load.async.lds"] = make(buffers.load_to_lds)
         TABLE.update(_buffer_atomics(structured, prefix))
 
 

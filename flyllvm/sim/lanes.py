@@ -24,87 +24,94 @@ def _full(m: Machine, a: Array) -> Array:
     return np.broadcast_to(a, m.shape + a.shape[3:])
 
 
-def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
-    d, a = c.dest(inst), c.slot(inst.operands[0])
+Compute = Callable[["Machine", list[Any]], Any]
+
+
+def lane_op(c: Compiler, inst: Inst, count: int, data: tuple[int, ...], compute: Compute) -> list[Op]:
+    """An intrinsic that moves values between lanes.
+
+    The same function moves poison masks (see `poison.tracker`): they stand in for the operands in ``data``.
+    """
+    d, slots = c.dest(inst), [c.slot(o) for o in inst.operands[:count]]
+    inst.extra["lane_op"] = (compute, slots, data)
 
     def run(r: list[Any], m: Machine) -> None:
-        value = r[a]
-        r[d] = (
-            tuple(dma.first_of_wave(m, v) for v in value) if isinstance(value, tuple) else dma.first_of_wave(m, value)
-        )
+        r[d] = compute(m, [r[s] for s in slots])
 
     return [run]
+
+
+def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
+    def compute(m: Machine, args: list[Any]) -> Any:
+        value = args[0]
+        if isinstance(value, tuple):
+            return tuple(dma.first_of_wave(m, v) for v in value)
+        return dma.first_of_wave(m, value)
+
+    return lane_op(c, inst, 1, (0,), compute)
 
 
 def _readlane(c: Compiler, inst: Inst) -> list[Op]:
-    d, a, lane = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    def compute(m: Machine, args: list[Any]) -> Any:
+        index = dma.first_of_wave(m, args[1]).astype(np.int64) % m.wave_size
+        return choose_lanes(_full(m, args[0]), np.broadcast_to(index, (*m.shape[:2], 1)))
 
-    def run(r: list[Any], m: Machine) -> None:
-        index = dma.first_of_wave(m, r[lane]).astype(np.int64) % m.wave_size
-        r[d] = choose_lanes(_full(m, r[a]), np.broadcast_to(index, (*m.shape[:2], 1)))
-
-    return [run]
+    return lane_op(c, inst, 2, (0,), compute)
 
 
 def _writelane(c: Compiler, inst: Inst) -> list[Op]:
-    d = c.dest(inst)
-    value, lane, old = (c.slot(o) for o in inst.operands)
-
-    def run(r: list[Any], m: Machine) -> None:
-        index = dma.first_of_wave(m, r[lane]).astype(np.int64) % m.wave_size
+    def compute(m: Machine, args: list[Any]) -> Any:
+        value, lane, old = args
+        index = dma.first_of_wave(m, lane).astype(np.int64) % m.wave_size
         at = np.arange(m.wave_size).reshape(1, 1, -1) == index
-        r[d] = np.where(at, dma.first_of_wave(m, r[value]), r[old])
+        return np.where(at, dma.first_of_wave(m, value), old)
 
-    return [run]
+    return lane_op(c, inst, 3, (0, 2), compute)
 
 
 def _bpermute(c: Compiler, inst: Inst) -> list[Op]:
-    d, address, value = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
-
-    def run(r: list[Any], m: Machine) -> None:
-        index = (_full(m, r[address]).astype(np.int64) >> 2) % m.wave_size
-        source = _full(m, r[value])
-        got = choose_lanes(source, index)
+    def compute(m: Machine, args: list[Any]) -> Any:
+        index = (_full(m, args[0]).astype(np.int64) >> 2) % m.wave_size
+        got = choose_lanes(_full(m, args[1]), index)
         if not m.full:  # inactive lanes give zero
             got = np.where(choose_lanes(m.mask, index), got, got.dtype.type(0))
-        r[d] = got
+        return got
 
-    return [run]
+    return lane_op(c, inst, 2, (1,), compute)
 
 
 def _permute(c: Compiler, inst: Inst) -> list[Op]:
     """``ds.permute``: pushes to the lane an address names; the highest lane wins, lanes nobody writes get zero."""
-    d, address, value = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
 
-    def run(r: list[Any], m: Machine) -> None:
-        index = (_full(m, r[address]).astype(np.int64) >> 2) % m.wave_size
-        source = _full(m, r[value])
+    def compute(m: Machine, args: list[Any]) -> Any:
+        index = (_full(m, args[0]).astype(np.int64) >> 2) % m.wave_size
+        source = _full(m, args[1])
         out = np.zeros_like(source)
         group, wave, _ = np.indices(m.shape)
         active = m.mask
         out[group[active], wave[active], index[active]] = source[active]
-        r[d] = out
+        return out
 
-    return [run]
+    return lane_op(c, inst, 2, (1,), compute)
+
+
+def swizzle_sources(pattern: int, wave_size: int) -> Array:
+    """Source lane of each lane under a ``ds.swizzle`` pattern."""
+    lanes = np.arange(wave_size)
+    if pattern & 0x8000:  # quad permutation
+        return (lanes & ~3) | (pattern >> (2 * (lanes & 3)) & 3)
+    and_mask, or_mask, xor_mask = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31
+    return (lanes & ~31) | ((((lanes & 31) & and_mask) | or_mask) ^ xor_mask)
 
 
 def _swizzle(c: Compiler, inst: Inst) -> list[Op]:
-    pattern = c.immediate(inst, 1)
-    d, a = c.dest(inst), c.slot(inst.operands[0])
+    index = swizzle_sources(c.immediate(inst, 1), c.wave_size)
 
-    def run(r: list[Any], m: Machine) -> None:
-        lanes = np.arange(m.wave_size)
-        if pattern & 0x8000:  # quad permutation
-            index = (lanes & ~3) | (pattern >> (2 * (lanes & 3)) & 3)
-        else:
-            and_mask, or_mask, xor_mask = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31
-            index = (lanes & ~31) | ((((lanes & 31) & and_mask) | or_mask) ^ xor_mask)
-        got = _full(m, r[a])[:, :, index]
-        if not m.full:
-            got = np.where(m.mask[:, :, index], got, got.dtype.type(0))
-        r[d] = got
+    def compute(m: Machine, args: list[Any]) -> Any:
+        got = _full(m, args[0])[:, :, index]
+        return got if m.full else np.where(m.mask[:, :, index], got, got.dtype.type(0))
 
-    return [run]
+    return lane_op(c, inst, 1, (0,), compute)
 
 
 def wave_bits(m: Machine, flags: Array, bits: int) -> Array:
@@ -176,22 +183,19 @@ def _dpp(update: bool) -> Callable[[Compiler, Inst], list[Op]]:
         enabled = (row_mask >> (lanes // 16 % 4)) & (bank_mask >> (lanes // 4 % 4)) & 1 == 1
         valid = source >= 0
         index = np.where(valid, source, 0)
-        d, a = c.dest(inst), c.slot(inst.operands[first])
-        old = c.slot(inst.operands[0]) if update else None
+        allowed = enabled.reshape(1, 1, -1)
 
-        def run(r: list[Any], m: Machine) -> None:
-            value = _full(m, r[a])
-            got = value[:, :, index]
+        def compute(m: Machine, args: list[Any]) -> Any:
+            got = _full(m, args[first])[:, :, index]
             reaches = np.broadcast_to(valid, m.shape)
             if not m.full:
                 reaches = reaches & m.mask[:, :, index]
             zero = got.dtype.type(0)
-            before = zero if old is None else r[old]
-            shaped = reaches[..., None] if got.ndim == 4 else reaches
-            allowed = enabled.reshape((1, 1, -1, 1) if got.ndim == 4 else (1, 1, -1))
-            r[d] = np.where(allowed, np.where(shaped, got, zero if bound else before), before)
+            before = args[0] if update else zero
+            passed, reached = (allowed[..., None], reaches[..., None]) if got.ndim == 4 else (allowed, reaches)
+            return np.where(passed, np.where(reached, got, zero if bound else before), before)
 
-        return [run]
+        return lane_op(c, inst, first + 1, tuple(range(first + 1)), compute)
 
     return builder
 
@@ -200,24 +204,21 @@ def _permlane(rows: int) -> Callable[[Compiler, Inst], list[Op]]:
     """``permlane16`` / ``permlanex16``: each lane of a row of 16 picks a lane of the same or the other row."""
 
     def builder(c: Compiler, inst: Inst) -> list[Op]:
-        d = c.dest(inst)
-        old, source, low, high = (c.slot(o) for o in inst.operands[:4])
-        fetch_inactive = c.immediate(inst, 4)
-        bound = c.immediate(inst, 5)
+        fetch_inactive, bound = c.immediate(inst, 4), c.immediate(inst, 5)
 
-        def run(r: list[Any], m: Machine) -> None:
+        def compute(m: Machine, args: list[Any]) -> Any:
+            old, source, low, high = args
             lanes = np.arange(m.wave_size)
-            select = np.where(lanes % 16 < 8, dma.first_of_wave(m, r[low]), dma.first_of_wave(m, r[high]))
+            select = np.where(lanes % 16 < 8, dma.first_of_wave(m, low), dma.first_of_wave(m, high))
             pick = (select >> (4 * (lanes % 8)).astype(np.uint32)) & np.uint32(15)
-            index = ((lanes // 16) ^ rows) * 16 + pick.astype(np.int64)
-            index = np.broadcast_to(index, m.shape)
-            got = choose_lanes(_full(m, r[source]), index)
+            index = np.broadcast_to(((lanes // 16) ^ rows) * 16 + pick.astype(np.int64), m.shape)
+            got = choose_lanes(_full(m, source), index)
             if not m.full and not fetch_inactive:
-                other = got.dtype.type(0) if bound else r[old]
+                other = got.dtype.type(0) if bound else old
                 got = np.where(choose_lanes(m.mask, index), got, other)
-            r[d] = got
+            return got
 
-        return [run]
+        return lane_op(c, inst, 4, (0, 1), compute)
 
     return builder
 
@@ -229,27 +230,23 @@ def _permlane_swap(width: int) -> Callable[[Compiler, Inst], list[Op]]:
     """
 
     def builder(c: Compiler, inst: Inst) -> list[Op]:
-        d, a, b = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
-
-        def run(r: list[Any], m: Machine) -> None:
+        def compute(m: Machine, args: list[Any]) -> Any:
             lanes = np.arange(m.wave_size)
             odd = (lanes // width) % 2 == 1
-            x, y = _full(m, r[a]), _full(m, r[b])
-            r[d] = (np.where(odd, y[:, :, lanes - width * odd], x), np.where(odd, y, x[:, :, (lanes + width * ~odd)]))
+            x, y = _full(m, args[0]), _full(m, args[1])
+            return (np.where(odd, y[:, :, lanes - width * odd], x), np.where(odd, y, x[:, :, (lanes + width * ~odd)]))
 
-        return [run]
+        return lane_op(c, inst, 2, (0, 1), compute)
 
     return builder
 
 
 def _permlane64(c: Compiler, inst: Inst) -> list[Op]:
-    d, a = c.dest(inst), c.slot(inst.operands[0])
-
-    def run(r: list[Any], m: Machine) -> None:
+    def compute(m: Machine, args: list[Any]) -> Any:
         lanes = np.arange(m.wave_size)
-        r[d] = _full(m, r[a])[:, :, lanes ^ 32] if m.wave_size == 64 else r[a]
+        return _full(m, args[0])[:, :, lanes ^ 32] if m.wave_size == 64 else args[0]
 
-    return [run]
+    return lane_op(c, inst, 1, (0,), compute)
 
 
 _REDUCERS: dict[str, Callable[[ty.Type], Callable[[Array, Array], Array]]] = {
@@ -293,12 +290,7 @@ def _wave_reduce(operation: str) -> Callable[[Compiler, Inst], list[Op]]:
 
 
 def _set_inactive(c: Compiler, inst: Inst) -> list[Op]:
-    d, a, b = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
-
-    def run(r: list[Any], m: Machine) -> None:
-        r[d] = np.where(m.mask, r[a], r[b])
-
-    return [run]
+    return lane_op(c, inst, 2, (0, 1), lambda m, args: np.where(m.mask, args[0], args[1]))
 
 
 TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {

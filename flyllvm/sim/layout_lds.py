@@ -10,6 +10,7 @@ from ..errors import SimError
 from ..target import Target
 from . import alu, types as ty
 from .cfg import Node
+from .dma import is_dma
 from .ir import Const, Function, Global, Inst, Module, Operand
 from .memory import HEAP_BASE, Region, unit_of
 from .values import Array, constant
@@ -142,9 +143,6 @@ def lay_out_frame(compiler: Compiler, graph: list[Node]) -> None:
     program.frame_bytes = _up(end, 16)
 
 
-_LDS_DMA = ("load.lds", "load.to.lds")
-
-
 def granule(graph: list[Node]) -> int:
     """Bytes that divide the size and alignment of every access that may touch LDS."""
     smallest = 16
@@ -166,7 +164,7 @@ def _access_unit(inst: Inst) -> int:
             return 1
         return unit_of(ty.store_size(value), inst.extra.get("align") or ty.abi_align(value))
     if inst.op == "call" and inst.callee and inst.callee.startswith("llvm."):
-        if any(word in inst.callee for word in _LDS_DMA):
+        if is_dma(inst):
             return 1
         touches = any(getattr(o.type, "space", -1) in (0, 3) for o in inst.operands)
         if touches and inst.callee.startswith(("llvm.mem", "llvm.amdgcn.ds.", "llvm.amdgcn.global.load")):

@@ -63,7 +63,7 @@ class Machine:
             "LDS", 0, program.lds_layout(launch.dynamic_lds_bytes)[0], self.lds_copy_bytes, self.groups
         )  # fmt: skip
         self.lds_base = (np.arange(self.groups, dtype=np.int64) * self.lds_copy_bytes).reshape(-1, 1, 1)
-        self.shadow = Shadow(self.lds.data.size, program.lds_granule, self.sync)
+        self.shadow = Shadow(self.lds.data.size, program.lds_granule, self.sync, program.has_dma)
         self.private: Space | None = None
         if program.frame_bytes:
             lanes = self.live.size

@@ -164,8 +164,10 @@ class ValueParser(Stream):
         self.error(f"{text!r} is not a value of type {t}")
 
     def _float_literal(self, t: Type, text: str) -> int:
-        if text.startswith(("0xH", "0xR")):
+        if text.startswith(("0xH", "0xR", "f0x")):
             return int(text[3:], 16)
+        if text[1:2] in ("i", "n", "q", "s"):
+            return special_float_bits(t, text)
         if text.startswith(("0xL", "0xK", "0xM")):
             self.index -= 1
             self.error(f"floating-point literal {text!r} of a format that AMDGPU lacks")
@@ -249,10 +251,24 @@ def unescape(text: str) -> bytes:
     return re.sub(rb"\\([0-9a-fA-F]{2})|\\\\", lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", raw)
 
 
+_FIELDS = {"double": (11, 52), "float": (8, 23), "half": (5, 10), "bfloat": (8, 7)}
+
+
+def special_float_bits(t: Type, text: str) -> int:
+    """Bits of ``+inf``, ``-qnan``, ``+nan(0x1)`` and so on, as recent LLVM prints them."""
+    exponent, mantissa = _FIELDS[t.text]
+    bits = (int(text[0] == "-") << (exponent + mantissa)) | (((1 << exponent) - 1) << mantissa)
+    if "inf" in text:
+        return bits
+    payload = int(text[text.index("(") + 1 : -1], 16) if "(" in text else 0
+    quiet = 0 if "snan" in text else 1 << (mantissa - 1)
+    return bits | quiet | payload
+
+
 def narrow_double_bits(t: Type, bits: int) -> int:
     """Bits in format ``t`` of a value written as double bits; NaN payloads are kept."""
     exponent, mantissa, sign = (bits >> 52) & 0x7FF, bits & ((1 << 52) - 1), bits >> 63
-    width = {"float": (8, 23), "half": (5, 10), "bfloat": (8, 7)}[t.text]
+    width = _FIELDS[t.text]
     if exponent == 0x7FF:
         return (sign << sum(width)) | (((1 << width[0]) - 1) << width[1]) | (mantissa >> (52 - width[1]))
     return float_bits(t, struct.unpack("<d", struct.pack("<Q", bits))[0])

@@ -163,6 +163,8 @@ def tracker(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None] | N
     }.get(inst.op)  # fmt: skip
     if special is not None:
         return special(c, inst, d, slots)
+    if "lane_op" in inst.extra:
+        return _track_lanes(inst, d)
     seed = _seed(inst, slots)
     vector = isinstance(inst.type, ty.VecType)
     aligned = not (inst.op == "call" and not elementwise_call(inst))
@@ -260,6 +262,23 @@ def _track_select(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable
         parts = [_expanded(f, count) if vector else (np.zeros((1, 1, 1), bool) if f is None else f)
                  for f in (cond, yes, no)]  # fmt: skip
         m.poison[d] = _settle(parts[0] | np.where(pick, parts[1], parts[2]))
+
+    return track
+
+
+def _track_lanes(inst: Inst, d: int) -> Callable[[list[Any], Machine], None]:
+    """Masks move between lanes as values do."""
+    compute, slots, data = inst.extra["lane_op"]
+
+    def track(r: list[Any], m: Machine) -> None:
+        if all(m.poison[slots[i]] is None for i in data):
+            m.poison[d] = None
+            return
+        args = [r[s] for s in slots]
+        for i in data:
+            flags = m.poison[slots[i]]
+            args[i] = np.zeros(args[i].shape, bool) if flags is None else flags
+        m.poison[d] = _settle(compute(m, args))
 
     return track
 

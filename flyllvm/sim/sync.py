@@ -33,8 +33,19 @@ _SCOPES_OF_ONE_WAVE = ("singlethread", "wavefront")
 class Sync:
     """What each wave has released and acquired.
 
+    DMA to LDS completes in issue order: it is tagged with its number in the wave's count of vector memory operations,
+    and a wait for all but the last n of them completes the others.  A release fence completes DMA too, except for the
+    asynchronous forms, which only explicit waits complete.
+
     Attributes:
         uniform: All waves of the chunk have the same history; the counters are then integers.
+        phase: Barriers passed, plus one.
+        segment: Segment of accesses now.
+        issued: Vector memory operations so far.
+        done: How many of them are complete, as the wave knows; ``done_async`` for the asynchronous forms.
+        published: ``(segment, done, done_async)`` of each wave at its last barrier.
+        known: What each wave acquired of that, in the same order; with one more axis (of the other wave) where it is
+            an array.
     """
 
     def __init__(self, groups: int, waves: int) -> None:
@@ -42,10 +53,12 @@ class Sync:
         self.uniform = True
         self.phase: Any = 1
         self.segment: Any = 1
-        self.dma_segment: Any = 1
-        self.published: Any = (1, 1)
-        self.known: Any = 1
-        self.known_dma: Any = 1
+        self.issued: Any = 0
+        self.done: Any = 0
+        self.done_async: Any = 0
+        self.marks: list[Any] = []
+        self.published: tuple[Any, Any, Any] = (1, 0, 0)
+        self.known: tuple[Any, Any, Any] = (1, 0, 0)
         self.waited: Any = False
 
     def split(self) -> None:
@@ -54,65 +67,93 @@ class Sync:
             return
         self.uniform = False
         shape = (self.groups, self.waves)
-        self.phase, self.segment = np.full(shape, self.phase), np.full(shape, self.segment)
-        self.dma_segment = np.full(shape, self.dma_segment)
-        self.published = (np.full(shape, self.published[0]), np.full(shape, self.published[1]))
-        square = (self.groups, self.waves, self.waves)
-        self.known, self.known_dma = np.full(square, self.known), np.full(square, self.known_dma)
-        self.waited = np.full(shape, self.waited)
+        for name in ("phase", "segment", "issued", "done", "done_async", "waited"):
+            setattr(self, name, np.full(shape, getattr(self, name)))
+        self.marks = [np.full(shape, mark) for mark in self.marks]
+        a, b, c = self.published
+        self.published = (np.full(shape, a), np.full(shape, b), np.full(shape, c))
+        a, b, c = self.known
+        square = (*shape, self.waves)
+        self.known = (np.full(square, a), np.full(square, b), np.full(square, c))
 
-    def release(self, m: Machine, lds: bool = True, dma: bool = True, explicit: bool = False) -> None:
-        """Marks what the active waves did so far as released by their next barrier."""
+    def _set(self, m: Machine, name: str, value: Any) -> None:
+        """Sets a counter of the active waves."""
         if self.uniform and m.covering:
-            self.segment = self.phase + 1 if lds else self.segment
-            self.dma_segment = self.phase + 1 if dma else self.dma_segment
-            self.waited = self.waited or explicit
+            setattr(self, name, value)
             return
         self.split()
-        active = m.active_waves()
-        if lds:
-            self.segment = np.where(active, self.phase + 1, self.segment)
-        if dma:
-            self.dma_segment = np.where(active, self.phase + 1, self.dma_segment)
-        if explicit:
-            self.waited = self.waited | active
+        setattr(self, name, np.where(m.active_waves(), value, getattr(self, name)))
+
+    def release(self, m: Machine) -> None:
+        """A release fence: what the active waves did so far is published by their next barrier."""
+        self._set(m, "segment", self.phase + 1)
+        self._set(m, "done", self.issued)
+
+    def wait_lds(self, m: Machine) -> None:
+        """An explicit wait for all LDS operations."""
+        self._set(m, "segment", self.phase + 1)
+        self._set(m, "waited", True)
+
+    def wait_memory(self, m: Machine, outstanding: int) -> None:
+        """An explicit wait until at most ``outstanding`` vector memory operations are not complete."""
+        self._complete(m, self.issued - outstanding)
+
+    def wait_marks(self, m: Machine, outstanding: int) -> None:
+        """An explicit wait until at most ``outstanding`` marked groups of DMA are not complete."""
+        if len(self.marks) > outstanding:
+            self._complete(m, self.marks[-1 - outstanding])
+
+    def _complete(self, m: Machine, number: Any) -> None:
+        for name in ("done", "done_async"):
+            self._set(m, name, np.maximum(getattr(self, name), number) if not self.uniform else
+                      max(getattr(self, name), number))  # fmt: skip
+        self._set(m, "waited", True)
+
+    def mark(self, m: Machine) -> None:
+        """Ends a group of DMA operations."""
+        if not m.covering:
+            self.split()
+        self.marks = [*self.marks[-15:], self.issued]
+
+    def issue(self, m: Machine) -> None:
+        """Counts a vector memory operation."""
+        self._set(m, "issued", self.issued + 1)
 
     def acquire(self, m: Machine) -> None:
         """Makes what was published at the last barrier known to the active waves."""
         if self.uniform and m.covering:
-            self.known, self.known_dma = self.published
+            self.known = self.published
             return
         self.split()
         self._learn(m.active_waves())
 
     def _learn(self, waves: Array) -> None:
-        self.known = np.where(waves[:, :, None], self.published[0][:, None, :], self.known)
-        self.known_dma = np.where(waves[:, :, None], self.published[1][:, None, :], self.known_dma)
+        known = [np.where(waves[:, :, None], p[:, None, :], k) for p, k in zip(self.published, self.known, strict=True)]
+        self.known = (known[0], known[1], known[2])
 
     def barrier(self, groups: Array | None) -> None:
         """All waves of these workgroups (``None``: of all) pass a barrier."""
+        now = (self.segment, self.done, self.done_async)
         if self.uniform and groups is None:
-            self.published = (self.segment, self.dma_segment)
+            self.published = now
             self.phase += 1
             if self.waited:
-                self.known, self.known_dma = self.published
-                self.waited = False
+                self.known, self.waited = self.published, False
             return
         self.split()
+        now = (self.segment, self.done, self.done_async)
         passing = np.ones((self.groups, 1), bool) if groups is None else groups.reshape(-1, 1)
-        self.published = (
-            np.where(passing, self.segment, self.published[0]),
-            np.where(passing, self.dma_segment, self.published[1]),
-        )
+        new = [np.where(passing, n, p) for n, p in zip(now, self.published, strict=True)]
+        self.published = (new[0], new[1], new[2])
         self.phase = self.phase + passing
         # An explicit wait before the barrier says that the author orders memory by hand.
         self._learn(self.waited & passing)
         self.waited = self.waited & ~passing
 
-    def tag(self, m: Machine, dma: bool = False) -> Any:
-        """Segment of an access now, to be compared with `known`: an int, or one per wave."""
-        segment = self.dma_segment if dma else self.segment
-        return segment if self.uniform else segment[:, :, None]
+    def tag(self, dma: bool) -> Any:
+        """Tag of an access now: an int, or one per wave."""
+        tag = self.issued if dma else self.segment
+        return tag if self.uniform else tag[:, :, None]
 
 
 class Shadow:
@@ -121,13 +162,14 @@ class Shadow:
     Units: ``granule`` in bytes; indices count granules over all workgroups of the chunk.
     """
 
-    def __init__(self, lds_bytes: int, granule: int, sync: Sync) -> None:
+    def __init__(self, lds_bytes: int, granule: int, sync: Sync, has_dma: bool) -> None:
         self.granule, self.shift = granule, granule.bit_length() - 1
         count = max(1, lds_bytes >> self.shift)
         self.written = np.zeros(count, np.uint64)
         self.read = np.zeros(count, np.uint64)
         self.sync = sync
         self.one_wave = sync.waves == 1
+        self.has_dma = has_dma
 
     def indices(self, offset: Array, byte_count: int) -> Array:
         """Granules of accesses at flat LDS offsets; one more axis where an access has several."""
@@ -137,7 +179,7 @@ class Shadow:
 
     def _stamp(self, m: Machine, inst: Inst, index: Array, flags: int) -> tuple[Array, Array]:
         """The stamp of an access now and the waves that do it, both broadcastable to ``index``."""
-        tag = self.sync.tag(m, bool(flags & DMA))
+        tag = self.sync.tag(bool(flags & DMA))
         low = np.uint64((inst.id << 8) | flags)
         stamp = (np.asarray(tag, np.uint64) << np.uint64(32)) | low | m.wave_ids
         waves = m.wave_ids
@@ -155,9 +197,11 @@ class Shadow:
         if int(written.min()) == 0:
             m.fault(inst, f"read of uninitialised {m.lds_name(index, written == 0)}", _lanes(written == 0, index),
                     "write it first (LDS has no defined content at the start of a workgroup)")  # fmt: skip
-        if self.one_wave:
+        if self.one_wave and not self.has_dma:
             return
         stamp, waves = self._stamp(m, inst, index, 0)
+        if self.has_dma:
+            self._check_own_dma(m, inst, index, written, waves)
         if not self._settled(written):
             self._check(m, inst, index, written, waves)
         old = self.read.take(index, mode="clip")
@@ -207,29 +251,53 @@ class Shadow:
 
     def _settled(self, stamps: Array) -> bool:
         """The fast answer to whether all these accesses are ordered before now."""
-        if not self.sync.uniform:
-            return int(stamps.max()) == 0
-        bound = min(self.sync.known, self.sync.known_dma)
-        return int(stamps.max()) < int(bound) << 32
+        highest = int(stamps.max())
+        if not self.sync.uniform or self.has_dma:
+            return highest == 0
+        return highest < int(self.sync.known[0]) << 32
 
     def _others(self, stamps: Array, waves: Array) -> Array:
         result: Array = (stamps & np.uint64(SEVERAL | WAVE_BITS)) != waves
         return result
 
     def _unordered(self, m: Machine, stamps: Array, waves: Array, index: Array) -> Array:
-        segment = (stamps >> np.uint64(32)).astype(np.int64)
+        tag = (stamps >> np.uint64(32)).astype(np.int64)
+        known = self.sync.known
+        if not self.sync.uniform:
+            groups = index // max(1, m.lds_copy_bytes >> self.shift)
+            other = (stamps & np.uint64(WAVE_BITS)).astype(np.int64)
+            mine = np.broadcast_to(waves, stamps.shape).astype(np.int64)
+            lowest = known[0].min(axis=2)[groups, mine]
+            several = (stamps & np.uint64(SEVERAL)) != 0
+            known = (
+                np.where(several, lowest, known[0][groups, mine, other]),
+                known[1][groups, mine, other], known[2][groups, mine, other],
+            )  # fmt: skip
+        if not self.has_dma:
+            return tag >= known[0]
         dma = (stamps & np.uint64(DMA)) != 0
-        if self.sync.uniform:
-            late: Array = segment >= np.where(dma, self.sync.known_dma, self.sync.known)
-            return late
-        groups = index // max(1, m.lds_copy_bytes >> self.shift)
-        other = (stamps & np.uint64(WAVE_BITS)).astype(np.int64)
-        mine = np.broadcast_to(waves, stamps.shape).astype(np.int64)
-        bound = np.where(dma, self.sync.known_dma[groups, mine, other], self.sync.known[groups, mine, other])
-        lowest = self.sync.known.min(axis=2)[groups, mine]
-        bound = np.where((stamps & np.uint64(SEVERAL)) != 0, lowest, bound)
-        unordered: Array = segment >= bound
-        return unordered
+        return np.where(dma, tag > np.where(self._is_async(m, stamps), known[2], known[1]), tag >= known[0])
+
+    def _is_async(self, m: Machine, stamps: Array) -> Array:
+        return m.program.is_async[(stamps >> np.uint64(8) & np.uint64(0xFFFFFF)).astype(np.int64)]
+
+    def _check_own_dma(self, m: Machine, inst: Inst, index: Array, stamps: Array, waves: Array) -> None:
+        """A wave must wait for its own asynchronous DMA too."""
+        own = (stamps & np.uint64(DMA) != 0) & ((stamps & np.uint64(WAVE_BITS)) == waves)
+        own &= self._is_async(m, stamps)
+        done = self.sync.done_async
+        if not self.sync.uniform:
+            groups = index // max(1, m.lds_copy_bytes >> self.shift)
+            done = done[groups, np.broadcast_to(waves, stamps.shape).astype(np.int64)]
+        late = own & ((stamps >> np.uint64(32)).astype(np.int64) > done)
+        if late.any():
+            stamp = int(stamps[late].flat[0])
+            other = m.program.insts[(stamp >> 8) & 0xFFFFFF]
+            m.fault(
+                inst, f"read of {m.lds_name(index, late)} before the asynchronous DMA of the same wave is complete: "
+                f"'{m.program.text_of(other)}' at {m.program.where(other)}",
+                _lanes(late, index), "wait for it first (wait.asyncmark, s.wait.asynccnt, s.waitcnt vmcnt)",
+            )  # fmt: skip
 
     def _check(self, m: Machine, inst: Inst, index: Array, stamps: Array, waves: Array, atomic: bool = False) -> None:
         race = self._unordered(m, stamps, waves, index) & self._others(stamps, waves)

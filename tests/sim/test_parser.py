@@ -24,7 +24,8 @@ def _type_of(text: str) -> ty.Type:
         ("i1", 1, 1), ("i8", 1, 1), ("i24", 4, 4), ("i64", 8, 8), ("i128", 16, 8), ("half", 2, 2), ("bfloat", 2, 2),
         ("double", 8, 8), ("ptr", 8, 8), ("ptr addrspace(3)", 4, 4), ("ptr addrspace(8)", 16, 16),
         ("<3 x i32>", 16, 16), ("<2 x i16>", 4, 4), ("<16 x float>", 64, 64), ("[3 x i16]", 6, 2),
-        ("{ i8, i32 }", 8, 4), ("<{ i8, i32 }>", 5, 1), ("{ i32, [2 x { i8, i64 }], <4 x float> }", 64, 16), ("{}", 0, 1),
+        ("{ i8, i32 }", 8, 4), ("<{ i8, i32 }>", 5, 1), ("{ i32, [2 x { i8, i64 }], <4 x float> }", 64, 16),
+        ("{}", 0, 1),
     ],
 )  # fmt: skip
 def test_types_have_the_size_of_the_amdgpu_data_layout(text: str, size: int, align: int) -> None:
@@ -123,7 +124,8 @@ attributes #2 = { convergent }
         ("define void @f(i32 %a) {\n  ret void", "2:", "the text ends in the middle of a definition"),
         ("define void @f() {\n  ret void\n}\ndefine void @f() {\n  ret void\n}", "4:", "@f is defined twice"),
         (_function("  ret void\n§"), "3:1", "unexpected character"),
-        (_function("  %b = add i32 %c, 1\n  %c = add i32 %b, 1\n  ret void"), "2:", "the definition of %c does not dominate this use"),
+        (_function("  %b = add i32 %c, 1\n  %c = add i32 %b, 1\n  ret void"), "2:",
+         "the definition of %c does not dominate this use"),
     ],
 )  # fmt: skip
 def test_broken_text_is_refused_with_line_and_column(text: str, place: str, message: str) -> None:
@@ -209,5 +211,5 @@ define amdgpu_kernel void @k() {
   ret void
 }
 """
-    with pytest.raises(SimError, match="calls itself.*use a loop|use a loop"):
+    with pytest.raises(SimError, match="calls itself"):
         simulate(text, grid=1, block=1, args=[])
