@@ -142,7 +142,7 @@ EXPORT int hipGetDevicePropertiesR0600(void *out, int id) {
         put(props, 388, d->chip->units);
         put(props, 624, 2048);
         memcpy(props + 640, &lds, 8);
-        snprintf((char *)props + 1160, 256, "%s", d->arch);
+        memcpy(props + 1160, d->arch, sizeof d->arch);
     }
     unlock();
     return status;

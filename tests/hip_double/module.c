@@ -237,8 +237,8 @@ static int bind(module *m, span file, const Elf64_Ehdr *e, const Elf64_Phdr *dyn
             if (strnlen(name, strings.size - s.st_name) < strings.size - s.st_name && !strcmp(name, k->symbol))
                 k->descriptor = s.st_size == 64 ? s.st_value : 0;
         }
-        uint32_t bytes;
-        int64_t entry;
+        uint32_t bytes = 0;
+        int64_t entry = 0;
         if (!k->descriptor || !part(memory, k->descriptor, 64).data)
             return fail(HIP_INVALID_IMAGE, "kernel %s has no descriptor %s of 64 bytes", k->name, k->symbol);
         get(memory, k->descriptor + 8, &bytes, sizeof bytes);
