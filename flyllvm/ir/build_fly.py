@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import FlyError, VerifyError
 from ..layout import Basis, ComposedLayout, Dyn, Layout, cosize, get_leaves, is_static
 from . import types as t
-from .build_arith import _known, _split_const
+from .build_index import known_index, split_constant
 from .core import Value
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..layout import Swizzle, Tile
     from ..target import Target
-    from .build_arith import Index
+    from .build_index import Index
     from .core import Block, Kernel, Op
     from .location import Location
 
@@ -199,11 +199,11 @@ class FlyBuilder:
         """``ptr`` plus ``offset`` elements: run-time part first, the constant last."""
         if not isinstance(ptr.type, t.PtrType):
             raise VerifyError(f"add_offset of {ptr.type}", self.location(), "pass a pointer")
-        offset = _known(offset)
+        offset = known_index(offset)
         if isinstance(offset, int) and offset == 0:
             return ptr
         if isinstance(offset, Value):
-            split = _split_const(offset)
+            split = split_constant(offset)
             if split is not None:
                 return self.add_offset(self.add_offset(ptr, split[0]), split[1])
         base, known = self._ptr_parts(ptr)

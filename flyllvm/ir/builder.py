@@ -14,6 +14,7 @@ from ..errors import TraceError, VerifyError
 from . import types as t
 from .build_arith import ArithBuilder
 from .build_fly import FlyBuilder
+from .build_index import IndexBuilder
 from .core import OPS, Block, Kernel, Op, Value
 from .location import Location, capture
 from .ops_control import Condition, For, If, While, Yield
@@ -27,7 +28,7 @@ _LOCAL = threading.local()
 _LOOPS = ("scf.for", "scf.while")
 
 
-class Builder(ArithBuilder, FlyBuilder):
+class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
     """Builds the body of one kernel.
 
     Use as a context manager: inside ``with`` it is the current builder, which arithmetic on values

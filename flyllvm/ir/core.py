@@ -74,12 +74,14 @@ class Value:
         raise VerifyError(f"a value of type {self.type} cannot be a layout leaf", fix="use i32 or i64")
 
     def static_value(self) -> int | None:
-        """The integer if it is known at compile time."""
+        """The integer if it is known at compile time, signed."""
         op = self.op
         if op is not None and op.name == "arith.constant":
             value = op.attrs["value"]
             if isinstance(value, int) and isinstance(self.type, IntType):
-                return value
+                bits = self.type.bits
+                # A pattern of bits such as 0xFFFFFFFF is the signed number, except for i1.
+                return value - (1 << bits) if bits > 1 and value >= 1 << (bits - 1) else value
         return None
 
     def same_as(self, other: object) -> bool:
