@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import types as t
 from ..ir.atom_state import payload_of, state_of
-from ..ir.ops_fly import CopyAtomCallSSA
+from ..ir.ops_atoms import CopyAtomCallSSA
 from ..ir.protocols import LLValue
 from .aggregate import StructValue
 from .lower_vector import held

@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError, VerifyError
-from . import types as t
+from . import ops_atoms, ops_fly, types as t  # noqa: F401 (operations are made by name)
 from .build_arith import ArithBuilder
 from .build_fly import FlyBuilder
 from .build_index import IndexBuilder
@@ -46,6 +46,8 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         self.target = target
         self.block = kernel.body
         self.loc: Location | None = None
+        #: Why a variable of the author has no value after a branch or loop, by (file, name).
+        self.unset: dict[tuple[str, str], str] = {}
         self._root_code = root_code
         self._memo: dict[int, dict[tuple[Any, ...], Op]] = {id(kernel.body): {}}
         self._keep: list[Block] = [kernel.body]

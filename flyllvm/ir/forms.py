@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 
-from . import ops_arith as a, ops_control as c, ops_fly as f, types as t
+from . import ops_arith as a, ops_atoms as f, ops_control as c, types as t
 from .core import Op
 
 TYPE_CHECKING = False

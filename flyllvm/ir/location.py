@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from typing import Any
+from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _AUTHORING = (os.path.join(_PACKAGE, "kernels") + os.sep,)
@@ -57,6 +58,9 @@ class Location:
 
 
 UNKNOWN = Location(())
+#: Ends the qualified name of code that was cut out of a function: a branch or loop body, shown as that function.
+REGION_SUFFIX = ".<region>"
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _CACHE: dict[tuple[object, ...], Location] = {}
 _CACHE_LIMIT = 16384
 
@@ -95,3 +99,19 @@ def capture(stop: object | None = None, skip: int = 1) -> Location:
         _CACHE.clear()
     location = _CACHE[cache_key] = Location(frames)
     return location
+
+
+def _frames(key: list[Any]) -> tuple[Frame, ...]:
+    """Frames of (code, line, code, line, ...); parts of one function are one frame, at the innermost line."""
+    out: list[Frame] = []
+    inner: tuple[str, int] | None = None
+    for code, line in zip(key[::2], key[1::2], strict=True):
+        place = inner or (code.co_filename, line)
+        if code.co_qualname.endswith(REGION_SUFFIX) or code.co_name in _COMPREHENSIONS:
+            inner = place
+            continue
+        inner = None
+        out.append(Frame(*place, code.co_name, code.co_firstlineno))
+    if inner is not None:
+        out.append(Frame(*inner, "", 0))
+    return tuple(out)

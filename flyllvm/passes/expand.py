@@ -92,7 +92,7 @@ class Expander(Rewriter):
     # --- copy ------------------------------------------------------------------------------------
 
     def _copy(self, op: Op) -> None:
-        from ..ir.ops_fly import copy_payload
+        from ..ir.ops_atoms import copy_payload
 
         with self.b:
             atom = _atom_value(op.operands[0])

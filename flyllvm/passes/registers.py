@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from ..ir import types as t
-from ..ir.ops_fly import copy_payload, mma_payload
+from ..ir.ops_atoms import copy_payload, mma_payload
 from ..layout import ComposedLayout, coalesce, cosize, is_static
 
 if TYPE_CHECKING:

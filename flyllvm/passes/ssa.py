@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir import types as t
 from ..ir.core import Op, Value
-from ..ir.ops_fly import copy_payload
+from ..ir.ops_atoms import copy_payload
 from ..ir.verifier import KEPT_MEMORY
 from .dce import eliminate_dead
 from .registers import Registers, Root

@@ -13,7 +13,7 @@ from filecheck.options import Options as CheckOptions
 from filecheck.parser import Parser, pattern_for_opts
 
 from flyllvm.codegen import Options, emit_module
-from flyllvm.ir import ops_fly as ops_fly, types as t
+from flyllvm.ir import ops_atoms as ops_atoms, ops_fly as ops_fly, types as t
 from flyllvm.ir.builder import Builder
 from flyllvm.ir.core import Kernel, Module, Value
 from flyllvm.ir.location import Frame, Location
@@ -71,7 +71,7 @@ def body_of(text: str) -> str:
     return text.partition("{\nentry:\n")[2].partition("\n}")[0]
 
 
-def build(fn: Callable[[Making], None], target: Target | str = GFX942, **attrs: Any) -> Making:
+def build(fn: Callable[[Making], object], target: Target | str = GFX942, **attrs: Any) -> Making:
     with kernel("k", target, **attrs) as k:
         fn(k)
     return k
