@@ -154,3 +154,9 @@ def test_an_argument_keeps_its_bounds() -> None:
     again = parse_kernel(text)
     assert again.args[0].range == (0, 4095)
     assert again.arg_attrs == [{"name": "n"}]
+
+
+def test_a_constant_written_as_a_pattern_of_bits_counts_as_the_signed_number() -> None:
+    kernel = parse_kernel("gpu.func @k() kernel { %0 = arith.constant 4294967295 : i32 }")
+    value = kernel.body.ops[0].results[0]
+    assert (value.static_value(), value.range, value.divisibility) == (-1, (-1, -1), 1)
