@@ -113,7 +113,7 @@ def base_of(name: str) -> str | None:
 
 def _similar(name: str) -> str:
     base = base_of(name)
-    if base is None or base == "llvm.amdgcn":
+    if base is None:
         return "see LLVM's AMDGPU usage guide for the names"
     names = [i.name for i in overloads(base)]
     shown = ", ".join(names[:8])
@@ -134,7 +134,7 @@ def find(name: str, target: Target) -> Intrinsic | None:
     found = lookup(name)
     if found is None:
         base = base_of(name)
-        known = [] if base is None or base == "llvm.amdgcn" else overloads(base)
+        known = [] if base is None else overloads(base)
         # Overloads differ in their type suffix only; a longer known name is another intrinsic.
         if not known or not _is_suffix(name[len(base or "") :]):
             raise CodegenError(f"LLVM has no intrinsic {name}", fix=_similar(name))
