@@ -94,9 +94,11 @@ def _inside(access: Access, byte_count: int) -> bool:
     return int(access.offset.max()) + byte_count <= int(access.limit.min())
 
 
-def _global(m: Machine, inst: Inst, address: Array, byte_count: int, write: bool) -> tuple[Array, int]:
+def _global(
+    m: Machine, inst: Inst, address: Array, byte_count: int, write: bool, parts: Array | None = None
+) -> tuple[Array, int]:
     """Flat heap offsets of checked addresses and the unit to move."""
-    mem_ops._check_bounds(m, inst, m.heap, address, byte_count, write)
+    mem_ops._check_bounds(m, inst, m.heap, address, byte_count, write, parts)
     unit = unit_of(byte_count, known_alignment(address))
     return (address - np.uint64(m.heap.base)).view(np.int64), unit
 
@@ -121,7 +123,7 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
     out = np.zeros((*good.shape, component), np.uint8)
     if good.any():
         address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
-        offset, unit = _global(m, inst, address, component, False)
+        offset, unit = _global(m, inst, address, component, False, good)
         out[good] = m.heap.gather(offset, component, unit).view(np.uint8)
     return out.reshape((*good.shape[:-1], byte_count))
 
@@ -156,7 +158,7 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
     starts = np.broadcast_to(starts, good.shape)
     address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
     data = np.broadcast_to(raw, shape + raw.shape[-1:]).reshape((*shape, -1, component))[good]
-    offset, unit = _global(m, inst, address, component, True)
+    offset, unit = _global(m, inst, address, component, True, good)
     mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit), np.ascontiguousarray(data))
 
 

@@ -93,12 +93,15 @@ def _space(m: Machine, inst: Inst, name: str) -> Space:
     return m.private
 
 
-def _check_bounds(m: Machine, inst: Inst, space: Space, pointer: Array, byte_count: int, write: bool) -> None:
+def _check_bounds(
+    m: Machine, inst: Inst, space: Space, pointer: Array, byte_count: int, write: bool, parts: Array | None = None
+) -> None:
+    """Checks addresses of lanes or, with ``parts``, of those parts of their accesses that are set in it."""
     region = space.find(pointer, byte_count)
     if region is None:
         bad = space.outside(pointer, byte_count)
         if bad.any():
-            _out_of_bounds(m, inst, space, pointer, bad, byte_count, write)
+            _out_of_bounds(m, inst, space, pointer, bad, byte_count, write, parts)
         regions = space.touched(pointer) if write else []
     else:
         regions = [region] if write else []
@@ -109,10 +112,21 @@ def _check_bounds(m: Machine, inst: Inst, space: Space, pointer: Array, byte_cou
 
 
 def _out_of_bounds(
-    m: Machine, inst: Inst, space: Space, pointer: Array, bad: Array, byte_count: int, write: bool
+    m: Machine,
+    inst: Inst,
+    space: Space,
+    pointer: Array,
+    bad: Array,
+    byte_count: int,
+    write: bool,
+    parts: Array | None,
 ) -> None:
     first = int(pointer[bad].flat[0])
     verb = "writes" if write else "reads"
+    if parts is not None:
+        of_parts = np.zeros(parts.shape, bool)
+        of_parts[parts] = bad
+        bad = of_parts.any(axis=-1)
     m.fault(
         inst, f"{verb} {byte_count} bytes out of bounds, at {_show(m, space.name, first)}", bad,
         "check the index against the size, or mask the access",
