@@ -6,13 +6,14 @@ on both unchanged; all others look into the double and are left out of a run on 
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from flyllvm.runtime import hip as hip_module, unavailable
+from flyllvm.runtime import hip as hip_module, module, unavailable
 from flyllvm.runtime.device import _known
 from tests.hip_double.build import Double, build
 from tests.hip_double.execute import Executor
@@ -50,6 +51,8 @@ def double(loaded_double: Double, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
     """The double as a fresh gfx942; the test must give back all that it takes."""
     restart(loaded_double, monkeypatch, "gfx942:sramecc+:xnack-")
     yield loaded_double
+    module._recent.clear()
+    gc.collect()
     loaded_double.on_launch(None)
     loaded_double.configure("gfx942:sramecc+:xnack-")
     hip_module.hip().call("hipInit", 0)

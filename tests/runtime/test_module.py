@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -243,14 +242,6 @@ def test_a_module_is_unloaded_only_when_its_work_is_done(double: Double, monkeyp
     assert calls == ["hipDeviceSynchronize", "hipModuleUnload"]
 
 
-@pytest.fixture
-def empty_cache(double: Double) -> Iterator[None]:
-    yield
-    module_file._recent.clear()
-    gc.collect()
-
-
-@pytest.mark.usefixtures("empty_cache")
 def test_a_code_object_is_loaded_once_and_again_after_unload(double: Double) -> None:
     again = CodeObject.from_image(bytes(GEMM.image))
     module = load_module(GEMM)
@@ -259,7 +250,6 @@ def test_a_code_object_is_loaded_once_and_again_after_unload(double: Double) -> 
     assert load_module(GEMM) is not module
 
 
-@pytest.mark.usefixtures("empty_cache")
 def test_each_device_has_its_own_copy(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
     restart(double, monkeypatch, "gfx942", devices=2)
     first = load_module(GEMM)
@@ -270,7 +260,6 @@ def test_each_device_has_its_own_copy(double: Double, monkeypatch: pytest.Monkey
     Device(0).use()
 
 
-@pytest.mark.usefixtures("empty_cache")
 def test_old_modules_go_unless_somebody_holds_them(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_file, "_MAX_RECENT", 1)
     held = load_module(GEMM).function("gemm")
