@@ -62,9 +62,7 @@ def gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, vec_in: int = 8, vec_out: int
 
     # Global memory to registers: 64 rows at a time, every thread 8 elements of a row in pieces of `vec_in`.
     load = fx.make_copy_atom(fx.rocdl.BufferCopy(16 * vec_in), fx.Float16)
-    sources = [
-        rows_of(matrix, first + half * SPAN, SPAN) for matrix, first in ((A, m0), (B, n0)) for half in range(2)
-    ]
+    sources = [rows_of(matrix, first + half * SPAN, SPAN) for matrix, first in ((A, m0), (B, n0)) for half in range(2)]
     staged = [fx.make_rmem_tensor(8, fx.Float16) for _ in sources]
     row, column = tid // 4, tid % 4 * 8
     start = row * k_size + column
@@ -149,7 +147,9 @@ def run(a, b, arch: str = "gfx942", compiled=None):
     if k != k_b or max(k, n) > MAX_COLUMNS:
         raise ValueError(f"A {a.shape} and B {b.shape}: K must agree, and K and N stay below {MAX_COLUMNS}")
     if compiled is None:
-        compiled = compile_gemm(next(v for v in (8, 2, 1) if k % v == 0), next(v for v in (4, 2, 1) if n % v == 0), arch)
+        compiled = compile_gemm(
+            next(v for v in (8, 2, 1) if k % v == 0), next(v for v in (4, 2, 1) if n % v == 0), arch
+        )
     c = np.full((m, n), np.nan, np.float16)
     where = compiled.run(a, b, c, grid=(-(-m // TILE_M), -(-n // TILE_N), 1))
     return c, where
