@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CodegenError
-from .binding import bind
+from .binding import bind, launch_types
 from .pipeline import Timings, lower, module_of
 
 if TYPE_CHECKING:
@@ -173,22 +173,22 @@ class Artifact:
         if device is None:
             self.simulate(*args, grid=grid, block=block, dynamic_lds_bytes=dynamic_lds_bytes)
             return "simulator"
-        from ..runtime import DeviceArray, LoadedModule, synchronize
+        from ..runtime import DeviceArray, load_module, synchronize
 
         device.use()
         flat = self._flat(args)
         arrays = [(i, x) for i, x in enumerate(flat) if len(getattr(x, "shape", ())) > 0]
         on_device = {i: DeviceArray.from_numpy(x) for i, x in arrays}
-        with LoadedModule(self.code_object) as module:
-            module.function(self.name).launch(
-                _three(grid, "grid"),
-                self.block_size(block),
-                [on_device.get(i, x) for i, x in enumerate(flat)],
-                dynamic_lds_bytes=dynamic_lds_bytes,
-            )
-            synchronize()
-            for i, x in arrays:
-                x[...] = on_device[i].numpy()
+        load_module(self.code_object).function(self.name).launch(
+            _three(grid, "grid"),
+            self.block_size(block),
+            [on_device.get(i, x) for i, x in enumerate(flat)],
+            types=launch_types(self.specs) if self.specs else None,
+            dynamic_lds_bytes=dynamic_lds_bytes,
+        )
+        synchronize()
+        for i, x in arrays:
+            x[...] = on_device[i].numpy()
         return device.name
 
     def _flat(self, args: Sequence[Any]) -> list[Any]:

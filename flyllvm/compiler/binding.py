@@ -73,6 +73,16 @@ def bind(names: Sequence[str], specs: Sequence[Spec], values: Sequence[Any]) -> 
     return flat
 
 
+def launch_types(specs: Sequence[Spec]) -> tuple[str | None, ...]:
+    """Element type of each entry of the flat argument list, as a launch wants it; ``None`` for pointers."""
+    types: list[str | None] = []
+    for spec in specs:
+        types.append(str(spec) if isinstance(spec, ScalarSpec) else None)
+        if isinstance(spec, TensorSpec):
+            types += ["i32" for _, _, static, _ in spec.leaf_rules() if static is None]
+    return tuple(types)
+
+
 def _scalar(name: str, spec: ScalarSpec, value: Any) -> Any:
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, bool) or not isinstance(number, (int, float)):
