@@ -45,7 +45,8 @@ class Argument:
 
     def snapshot(self) -> Array | None:
         """A copy of the bytes before the run."""
-        return self.value.copy() if isinstance(self.value, np.ndarray) else None
+        copy: Array | None = self.value.copy() if isinstance(self.value, np.ndarray) else None
+        return copy
 
     def result(self) -> Array | None:
         """The array after the run, in the dtype of its file."""

@@ -11,6 +11,7 @@ from ..errors import SimError
 from ..target import Target
 from . import dma, layout_lds, poison, types as ty
 from .cfg import Node, build_graph, inline_calls
+from .checks import DEFAULT_CHECKS, Checks
 from .ir import Const, Function, Inst, Module, Operand, Reg
 from .locate import Locator
 from .memory import Region
@@ -58,6 +59,7 @@ class Program:
         self.lds = layout_lds.LdsLayout(module, kernel, target)
         self.lds_granule = 16
         self.has_dma = False
+        self.checks = DEFAULT_CHECKS
         self.is_async: Any = np.zeros(0, bool)
         self.frame_bytes = 0
         self.frame_regions: list[Region] = []
@@ -82,9 +84,13 @@ class Program:
 class Compiler:
     """Builds the closures of one kernel."""
 
-    def __init__(self, module: Module, kernel: Function, target: Target, wave_size: int) -> None:
+    def __init__(
+        self, module: Module, kernel: Function, target: Target, wave_size: int, checks: Checks = DEFAULT_CHECKS
+    ) -> None:
         self.module, self.kernel, self.target, self.wave_size = module, kernel, target, wave_size
+        self.checks = checks
         self.program = Program(module, kernel, target)
+        self.program.checks = checks
         self.slots: dict[str, int] = {}
         self.const_slots: dict[Any, int] = {}
         self.uses: dict[str, list[Inst]] = {}
@@ -151,7 +157,7 @@ class Compiler:
         """Whether an operand may be poison as far as is known before running."""
         if isinstance(operand, Reg):
             return self.maybe_poison.get(operand.name, 0) != 0
-        return poison.constant_bits(operand) != 0
+        return self.checks.poison and poison.constant_bits(operand) != 0
 
     # ---- building
 
@@ -167,7 +173,7 @@ class Compiler:
         graph = build_graph(inline_calls(self.module, self.kernel))
         support.check(program, graph)
         self._index(graph)
-        self.maybe_poison = poison.analyse(graph)
+        self.maybe_poison = poison.analyse(graph) if self.checks.poison else {}
         for param in self.kernel.params:
             program.param_slots.append(self.slots[param.name])
         program.barrier_nodes = frozenset(n.index for n in graph if n.end.op == "call")
@@ -185,9 +191,7 @@ class Compiler:
                 for op in builders.build(self, inst):
                     compiled.ops.append(self._kept(inst, op))
                 if self.maybe_poison.get(inst.name or "", 0):
-                    tracker = poison.tracker(self, inst)
-                    if tracker is not None:
-                        compiled.ops.append(tracker)
+                    compiled.ops.append(self._kept_mask(inst, poison.tracker(self, inst)))
         for compiled in program.nodes:
             self.node = compiled.node
             compiled.finish = build_finish(self, compiled.node)
@@ -208,6 +212,20 @@ class Compiler:
                 for operand in inst.operands:
                     if isinstance(operand, Reg):
                         self.uses.setdefault(operand.name, []).append(inst)
+
+    def _kept_mask(self, inst: Inst, track: Op) -> Op:
+        """The same as `_kept` for poison masks."""
+        if not self.used_elsewhere(inst):
+            return track
+        d = self.dest(inst)
+
+        def run(r: list[Any], m: Machine) -> None:
+            old = m.poison[d]
+            track(r, m)
+            if not m.covering:
+                m.poison[d] = poison.merge_masks(m.mask, m.poison[d], old)
+
+        return run
 
     def _kept(self, inst: Inst, op: Op) -> Op:
         """Keeps the results of lanes that do not run, where someone may read them later."""

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import LaunchError, SimError
 from ..target import Target
 from . import arguments, matrix, types as ty
+from .checks import level
 from .compile import Compiler, Program
 from .ir import Inst
 from .machine import Machine
@@ -85,7 +86,7 @@ def _dims(name: str, value: Any) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=32)
-def compiled(ir_text: str, kernel: str | None, target: Target, source_name: str) -> Program:
+def compiled(ir_text: str, kernel: str | None, target: Target, source_name: str, checks: str = "default") -> Program:
     """Parses and compiles a kernel; the last few are kept.
 
     Raises:
@@ -101,7 +102,7 @@ def compiled(ir_text: str, kernel: str | None, target: Target, source_name: str)
     function = module.functions.get(kernel)
     if function is None or not function.blocks:
         raise SimError(f"the module has no kernel @{kernel}", fix=f"it has: {', '.join(names) or 'none'}")
-    return Compiler(module, function, target, target.wave_size).build()
+    return Compiler(module, function, target, target.wave_size, level(checks)).build()
 
 
 def _check_block(program: Program, block: tuple[int, int, int], target: Target) -> None:
@@ -131,6 +132,7 @@ def simulate(
     target: str | Target | None = None,
     dynamic_lds_bytes: int = 0,
     wave_size: int | None = None,
+    checks: str = "default",
     max_steps: int = 2_000_000,
     source_name: str = "<llvm-ir>",
     progress: Callable[[int, int], None] | None = None,
@@ -149,6 +151,7 @@ def simulate(
         target: Target id; by default that of the artifact, or gfx942.
         dynamic_lds_bytes: Bytes of LDS behind ``external addrspace(3) global [0 x i8]``.
         wave_size: Lanes in a wave where the chip has both modes.
+        checks: ``none`` (bounds and barriers only), ``default``, or ``all`` (global races, overflow, uniformity too).
         max_steps: Basic blocks that a chunk of workgroups may run before it counts as endless.
         source_name: File name for locations without debug information.
         progress: Called with the number of workgroups done and of all, after each chunk.
@@ -163,7 +166,7 @@ def simulate(
     chip = Target.parse(default if target is None else target, wave_size)
     ir_text = getattr(ir_text, "llvm_ir", ir_text)
     dims, items = _dims("grid", grid), _dims("block", block)
-    program = compiled(ir_text, kernel, chip, source_name)
+    program = compiled(ir_text, kernel, chip, source_name, checks)
     _check_block(program, items, chip)
     arguments.check_count(program.kernel, args)
     buffers = arguments.Buffers(program.kernel, args, program.constants, program.addresses)

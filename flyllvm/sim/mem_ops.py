@@ -63,11 +63,8 @@ def locate(
     packed = not m.full and (address.size > 1 or space_name != "global")
     pointer = running(m, address) if packed else address
     known = known_alignment(pointer)
-    if known < min(align, 16) or (align > 16 and (pointer & pointer.dtype.type(align - 1)).any()):
-        bad = pointer & pointer.dtype.type(align - 1) != 0
-        first = int(np.atleast_1d(pointer)[np.atleast_1d(bad)].flat[0])
-        m.fault(inst, f"address {_show(m, space_name, first)} is not a multiple of {align}, as the instruction's align "
-                      "promises", bad, f"align the address to {align} bytes, or lower the align")  # fmt: skip
+    if known < align and m.program.checks.alignment:
+        _check_alignment(m, inst, space_name, pointer, align)
     unit = unit_of(byte_count, known)
     space = _space(m, inst, space_name)
     _check_bounds(m, inst, space, pointer, byte_count, write)
@@ -81,6 +78,18 @@ def locate(
     if offset.shape[1] != m.waves:
         offset = np.broadcast_to(offset, (m.groups, m.waves, offset.shape[2]))
     return Located(space, offset, False, unit)
+
+
+def _check_alignment(m: Machine, inst: Inst, space_name: str, pointer: Array, align: int) -> None:
+    bad = pointer & pointer.dtype.type(align - 1) != 0
+    if not bad.any():
+        return
+    first = int(np.atleast_1d(pointer)[np.atleast_1d(bad)].flat[0])
+    m.fault(
+        inst,
+        f"address {_show(m, space_name, first)} is not a multiple of {align}, as the instruction's align promises",
+        bad, f"align the address to {align} bytes, or lower the align",
+    )  # fmt: skip
 
 
 def _space(m: Machine, inst: Inst, name: str) -> Space:
@@ -154,12 +163,13 @@ def _show(m: Machine, space_name: str, address: int) -> str:
 # ---- reading and writing values
 
 
-def read(m: Machine, inst: Inst, where: Located, byte_count: int, shadowed: bool = True) -> Array:
+def read(m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool = False) -> Array:
     """The units at a located access; checks that they were written before."""
-    if where.space is m.lds:
-        if shadowed:
-            m.shadow.on_read(m, inst, m.shadow.indices(where.offset, byte_count))
-    elif where.space is m.private:
+    if not m.program.checks.lds or where.space is m.heap:
+        pass
+    elif where.space is m.lds:
+        m.shadow.on_read(m, inst, m.shadow.indices(where.offset, byte_count), atomic)
+    else:
         known = m.private_written[where.offset[..., None] + np.arange(byte_count)]
         if not known.all():
             m.fault(inst, "read of private memory that was never written", ~known.all(axis=-1),
@@ -179,9 +189,11 @@ def write(m: Machine, inst: Inst, where: Located, raw: Array, flags: int = 0) ->
         shape = np.broadcast_shapes(offset.shape, units.shape[:-1])
         offset, units = np.broadcast_to(offset, shape), np.broadcast_to(units, shape + units.shape[-1:])
     where.space.scatter(offset, units, where.unit)
+    if not m.program.checks.lds or where.space is m.heap:
+        return
     if where.space is m.lds:
         _shadow_write(m, inst, where, offset, units, byte_count, flags)
-    elif where.space is m.private:
+    else:
         m.private_written[offset[..., None] + np.arange(byte_count)] = True
 
 
@@ -225,11 +237,11 @@ def loader(inst: Inst, t: ty.Type, space_name: str, align: int) -> Loader:
         return _descriptor_loader(inst, t, space_name, align)
     byte_count = ty.store_size(t)
     plain = ty.bit_size(ty.scalar_of(t)) in (8, 16, 32, 64)
-    dtype, vector = ty.dtype_of(t), isinstance(t, ty.VecType)
+    dtype, vector, atomic = ty.dtype_of(t), isinstance(t, ty.VecType), "atomic" in inst.flags
 
     def load(m: Machine, address: Array) -> Any:
         where = locate(m, inst, space_name, address, byte_count, align, False)
-        raw = read(m, inst, where, byte_count)
+        raw = read(m, inst, where, byte_count, atomic)
         if plain:
             value = raw.view(dtype)
             value = value if vector else value[..., 0]

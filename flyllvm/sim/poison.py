@@ -27,7 +27,10 @@ _SHIFTS = ("shl", "lshr", "ashr")
 
 
 def _width(t: ty.Type) -> int:
-    return t.count if isinstance(t, ty.VecType) else 1
+    """Parts of a value that are tracked apart: elements of a vector, members of an aggregate."""
+    if isinstance(t, (ty.VecType, ty.ArrayType)):
+        return t.count
+    return len(t.elems or ()) if isinstance(t, ty.StructType) else 1
 
 
 def constant_bits(operand: Operand) -> int:
@@ -36,7 +39,7 @@ def constant_bits(operand: Operand) -> int:
         return 0
     if operand.kind in ("poison", "undef"):
         return (1 << _width(operand.type)) - 1
-    if operand.kind == "agg" and isinstance(operand.type, ty.VecType):
+    if operand.kind == "agg":
         return sum(1 << i for i, e in enumerate(operand.value) if constant_bits(e))
     return 0
 
@@ -44,11 +47,25 @@ def constant_bits(operand: Operand) -> int:
 def constant_mask(operand: Operand) -> Any:
     """The poison mask of a constant for the machine."""
     bits = constant_bits(operand)
-    if not bits or isinstance(operand.type, (ty.StructType, ty.ArrayType)):
+    if not bits:
         return None
+    if _is_aggregate(operand.type):
+        if isinstance(operand, Const) and operand.kind == "agg":
+            return tuple(constant_mask(e) for e in operand.value)
+        return tuple(constant_mask(Const(t, "poison")) for t in _member_types(operand.type))
     if isinstance(operand.type, ty.VecType):
         return np.array([bool(bits >> i & 1) for i in range(operand.type.count)]).reshape(1, 1, 1, -1)
     return np.ones((1, 1, 1), bool)
+
+
+def _is_aggregate(t: ty.Type) -> bool:
+    return isinstance(t, (ty.StructType, ty.ArrayType))
+
+
+def _member_types(t: ty.Type) -> list[ty.Type]:
+    if isinstance(t, ty.ArrayType):
+        return [t.elem] * t.count
+    return list(t.elems or ()) if isinstance(t, ty.StructType) else []
 
 
 def analyse(graph: list[Node]) -> dict[str, int]:
@@ -74,9 +91,15 @@ def analyse(graph: list[Node]) -> dict[str, int]:
 
 def _transfer(inst: Inst, bits: Callable[[Operand], int]) -> int:
     op, operands = inst.op, inst.operands
-    if op in _CLEAN or isinstance(inst.type, (ty.StructType, ty.ArrayType)):
+    if op in _CLEAN or (_is_aggregate(inst.type) and op not in ("phi", "select", "insertvalue", "extractvalue")):
         return 0
     every = (1 << _width(inst.type)) - 1
+    if op == "insertvalue":
+        path = inst.extra["indices"]
+        kept = bits(operands[0]) & ~(1 << path[0]) if len(path) == 1 else bits(operands[0])
+        return kept | (1 << path[0] if bits(operands[1]) else 0)
+    if op == "extractvalue":
+        return every if bits(operands[0]) >> inst.extra["indices"][0] & 1 else 0
     if op == "insertelement":
         index = operands[2]
         if isinstance(index, Const) and index.kind in ("int", "zero"):
@@ -93,7 +116,7 @@ def _transfer(inst: Inst, bits: Callable[[Operand], int]) -> int:
     if op == "call" and not elementwise_call(inst):
         return every if any(bits(o) for o in operands) else 0
     seed = every if may_overshift(inst) or op in ("fptosi", "fptoui") else 0
-    for operand in operands:
+    for operand in operands[1:] if op == "select" and _is_aggregate(inst.type) else operands:
         part = bits(operand)
         if part:
             seed |= part if _width(operand.type) == _width(inst.type) else every
@@ -152,14 +175,12 @@ def _union(flags: list[Any], target_vector: bool) -> Any:
     return result
 
 
-def tracker(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None] | None:
+def tracker(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None]:
     """The closure that computes the poison mask of a result after its value."""
-    if isinstance(inst.type, (ty.StructType, ty.ArrayType)):
-        return None
     d, slots = c.dest(inst), [c.slot(o) for o in inst.operands if o.type is not ty.METADATA]
     special = {
         "insertelement": _track_insert, "extractelement": _track_extract, "shufflevector": _track_shuffle,
-        "select": _track_select,
+        "select": _track_select, "insertvalue": _track_insertvalue, "extractvalue": _track_extractvalue,
     }.get(inst.op)  # fmt: skip
     if special is not None:
         return special(c, inst, d, slots)
@@ -257,6 +278,9 @@ def _track_select(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable
             m.poison[d] = None
             return
         pick = r[slots[0]]
+        if isinstance(yes, tuple) or isinstance(no, tuple):
+            m.poison[d] = merge_masks(np.broadcast_to(pick, m.shape), yes, no)
+            return
         if vector and pick.ndim == 3:
             pick = pick[..., None]
         parts = [_expanded(f, count) if vector else (np.zeros((1, 1, 1), bool) if f is None else f)
@@ -264,6 +288,61 @@ def _track_select(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable
         m.poison[d] = _settle(parts[0] | np.where(pick, parts[1], parts[2]))
 
     return track
+
+
+def _track_insertvalue(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable[[list[Any], Machine], None]:
+    whole = inst.type
+
+    def put(flags: Any, t: ty.Type, path: tuple[int, ...], part: Any) -> Any:
+        if not path:
+            return part
+        types = _member_types(t)
+        parts = list(flags) if flags is not None else [None] * len(types)
+        parts[path[0]] = put(parts[path[0]], types[path[0]], path[1:], part)
+        return tuple(parts) if any(p is not None for p in parts) else None
+
+    def track(r: list[Any], m: Machine) -> None:
+        m.poison[d] = put(m.poison[slots[0]], whole, inst.extra["indices"], m.poison[slots[1]])
+
+    return track
+
+
+def _track_extractvalue(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable[[list[Any], Machine], None]:
+    def track(r: list[Any], m: Machine) -> None:
+        flags = m.poison[slots[0]]
+        for index in inst.extra["indices"]:
+            flags = flags[index] if flags is not None else None
+        m.poison[d] = flags
+
+    return track
+
+
+def merge_masks(mask: Array | None, new: Any, old: Any) -> Any:
+    """Poison masks after the lanes of ``mask`` (``None``: all) got ``new`` and the others kept ``old``."""
+    if mask is None or (new is None and old is None):
+        return new
+    if isinstance(new, tuple) or isinstance(old, tuple):
+        count = len(new if isinstance(new, tuple) else old)
+        new, old = new or (None,) * count, old or (None,) * count
+        parts = tuple(merge_masks(mask, n, o) for n, o in zip(new, old, strict=True))
+        return parts if any(p is not None for p in parts) else None
+    none = np.zeros((1, 1, 1), bool)
+    new, old = none if new is None else new, none if old is None else old
+    if new.ndim != old.ndim:
+        new = new if new.ndim == 4 else new[..., None]
+        old = old if old.ndim == 4 else old[..., None]
+    return _settle(np.where(mask[..., None] if new.ndim == 4 else mask, new, old))
+
+
+def per_lane(flags: Any) -> Any:
+    """One flag per lane from the masks of all parts; ``None`` without poison."""
+    if isinstance(flags, tuple):
+        result: Any = None
+        for part in map(per_lane, flags):
+            if part is not None:
+                result = part if result is None else result | part
+        return result
+    return flags.any(axis=-1) if flags is not None and flags.ndim == 4 else flags
 
 
 def _track_lanes(inst: Inst, d: int) -> Callable[[list[Any], Machine], None]:
@@ -291,10 +370,10 @@ def guard(c: Compiler, inst: Inst, positions: list[int], use: str) -> Callable[[
 
     def check(r: list[Any], m: Machine) -> None:
         for slot in slots:
-            flags = m.poison[slot]
+            flags = per_lane(m.poison[slot])
             if flags is None:
                 continue
-            bad = (flags.any(axis=-1) if flags.ndim == 4 else flags) & m.mask
+            bad = flags & m.mask
             if bad.any():
                 m.fault(inst, f"{use} is poison or undef", bad, "initialise the value on every path that leads here")
 

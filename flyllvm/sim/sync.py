@@ -191,8 +191,8 @@ class Shadow:
             stamp, waves = stamp[..., None], waves[..., None]
         return stamp, waves
 
-    def on_read(self, m: Machine, inst: Inst, index: Array) -> None:
-        """A plain read; finds uninitialised granules and unordered writes."""
+    def on_read(self, m: Machine, inst: Inst, index: Array, atomic: bool = False) -> None:
+        """A read; finds uninitialised granules and unordered writes."""
         written = self.written.take(index, mode="clip")
         if int(written.min()) == 0:
             m.fault(inst, f"read of uninitialised {m.lds_name(index, written == 0)}", _lanes(written == 0, index),
@@ -203,7 +203,7 @@ class Shadow:
         if self.has_dma:
             self._check_own_dma(m, inst, index, written, waves)
         if not self._settled(written):
-            self._check(m, inst, index, written, waves)
+            self._check(m, inst, index, written, waves, atomic)
         old = self.read.take(index, mode="clip")
         if not self._settled(old):
             several = self._unordered(m, old, waves, index) & self._others(old, waves)

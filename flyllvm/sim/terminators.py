@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
+from . import poison
 from .cfg import Node
 from .ir import Inst
 from .values import Array, merge
@@ -57,21 +58,9 @@ def _move(c: Compiler, node: Node, successor: Node) -> Move | None:
         if poisonous:
             masks = [m.poison[s] for _, s in pairs]
             for (d, _), flags in zip(pairs, masks, strict=True):
-                m.poison[d] = _merge_poison(mask, flags, m.poison[d])
+                m.poison[d] = poison.merge_masks(mask, flags, m.poison[d])
 
     return move
-
-
-def _merge_poison(mask: Array | None, new: Any, old: Any) -> Any:
-    if mask is None or (new is None and old is None):
-        return new
-    none = np.zeros((1, 1, 1), bool)
-    new, old = none if new is None else new, none if old is None else old
-    if new.ndim != old.ndim:
-        new = new if new.ndim == 4 else new[..., None]
-        old = old if old.ndim == 4 else old[..., None]
-    result = np.where(mask[..., None] if new.ndim == 4 else mask, new, old)
-    return result if result.any() else None
 
 
 def _depart(m: Machine, node: Node, target: Node, mask: Array) -> None:

@@ -327,6 +327,28 @@ def test_frozen_poison_and_unselected_poison_are_clean() -> None:
     assert np.array_equal(args[0], t ^ np.where(t < 32, 1 << (t % 32), 0))
 
 
+def test_poison_is_followed_through_structs() -> None:
+    build = """
+    %s0 = insertvalue { i32, i32 } poison, i32 %t, 0
+    br label %go
+    go:
+    %s = phi { i32, i32 } [ %s0, %entry ]
+    %v = extractvalue { i32, i32 } %s, PART
+    """ + STORE_OUT.format(value="%v")
+    _run(kernel(build.replace("PART", "0")), _out())
+    _fault(kernel(build.replace("PART", "1")), _out(), "store i32 %v", "the stored value is poison")
+
+
+def test_checks_can_be_switched_off_with_the_same_results() -> None:
+    for checks in ("none", "default", "all"):
+        args = _gemm_args()
+        _run(gemm(), args, block=128, checks=checks)
+        assert _right(args)
+    _run(exchange(before=BARE), _out(), checks="none")
+    with pytest.raises(SimError, match="use one of: none, default, all"):
+        _run(exchange(), _out(), checks="some")
+
+
 def test_shift_by_the_width_is_poison() -> None:
     body = "%h = shl i32 1, %t\n" + STORE_OUT.format(value="%h")
     _fault(kernel(body), _out(), "store i32 %h", "the stored value is poison.*lanes 32-63")

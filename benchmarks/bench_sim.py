@@ -1,0 +1,132 @@
+"""Speed of the simulator on one core: GEMMs against a tile-level NumPy reference, and a vector add.
+
+Run: ``OPENBLAS_NUM_THREADS=1 python benchmarks/bench_sim.py [FILE.ll]``.  FILE.ll is a 128x128x32 f16 GEMM with the
+arguments (A, B, C, M, N, K); by default the one of examples/ is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flyllvm.sim import simulate
+
+TILE_M, TILE_N, TILE_K = 128, 128, 32
+
+VECTOR_ADD = """
+define amdgpu_kernel void @add(ptr addrspace(1) %x, ptr addrspace(1) %y, ptr addrspace(1) %z, i32 %n) {
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %g = call i32 @llvm.amdgcn.workgroup.id.x()
+  %b = mul i32 %g, 256
+  %i = add i32 %b, %t
+  %c = icmp ult i32 %i, %n
+  br i1 %c, label %go, label %end
+go:
+  %px = getelementptr float, ptr addrspace(1) %x, i32 %i
+  %py = getelementptr float, ptr addrspace(1) %y, i32 %i
+  %pz = getelementptr float, ptr addrspace(1) %z, i32 %i
+  %vx = load float, ptr addrspace(1) %px, align 4
+  %vy = load float, ptr addrspace(1) %py, align 4
+  %s = fadd float %vx, %vy
+  store float %s, ptr addrspace(1) %pz, align 4
+  br label %end
+end:
+  ret void
+}
+"""
+
+
+def median(run: Callable[[], Any], rounds: int = 7) -> float:
+    """Median wall time in seconds after one warm-up round."""
+    run()
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[rounds // 2]
+
+
+def tile_reference(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """The GEMM at tile level: one matmul per tile and K step."""
+    wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
+    for m in range(0, a.shape[0], TILE_M):
+        for n in range(0, b.shape[0], TILE_N):
+            acc = np.zeros((TILE_M, TILE_N), np.float32)
+            for k in range(0, a.shape[1], TILE_K):
+                acc += wide_a[m : m + TILE_M, k : k + TILE_K] @ wide_b[n : n + TILE_N, k : k + TILE_K].T
+            c[m : m + TILE_M, n : n + TILE_N] = acc
+
+
+def gemm(text: str, m: int, n: int, k: int) -> None:
+    """Times one size with checkers on and off."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (m, k)).astype(np.float16)
+    b = rng.integers(-4, 5, (n, k)).astype(np.float16)
+    c, want = np.zeros((m, n), np.float16), np.zeros((m, n), np.float16)
+    reference = median(lambda: tile_reference(a, b, want), 15)
+    for checks in ("none", "default"):
+        seconds = median(
+            lambda: simulate(
+                text,
+                grid=(m // TILE_M, n // TILE_N),
+                block=256,
+                args=[a, b, c, m, n, k],
+                target="gfx942",
+                checks=checks,
+            )
+        )
+        assert np.array_equal(c, want), "the simulated GEMM is wrong"
+        print(
+            f"gemm {m}x{n}x{k}, checks {checks:8}: {seconds * 1e3:8.1f} ms, {seconds / reference:6.1f}x the tile-level "
+            f"NumPy reference ({reference * 1e3:.2f} ms)"
+        )
+
+
+def vector_add(n: int) -> None:
+    """Times a predicated vector add in lane instructions per second."""
+    x, y = np.ones(n, np.float32), np.arange(n, dtype=np.float32)
+    z = np.zeros(n, np.float32)
+    reports = []
+
+    def run() -> None:
+        reports.append(simulate(VECTOR_ADD, grid=-(-n // 256), block=256, args=[x, y, z, n]))
+
+    seconds = median(run)
+    assert np.array_equal(z, x + y), "the simulated vector add is wrong"
+    rate = reports[-1].lane_instructions / seconds
+    print(f"vector add n={n}: {seconds * 1e3:.1f} ms, {rate / 1e6:.0f} million lane instructions a second")
+
+
+def _example() -> str:
+    """LLVM IR of the GEMM example."""
+    import subprocess
+
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "flyllvm", "compile", str(root / "examples" / "gemm.py"), "--arch", "gfx942", "--emit",
+         "llvm"],
+        capture_output=True, text=True, check=True, cwd=root,
+    )  # fmt: skip
+    return done.stdout
+
+
+def main() -> None:
+    """Prints all figures."""
+    text = Path(sys.argv[1]).read_text(encoding="utf-8") if len(sys.argv) > 1 else _example()
+    gemm(text, 256, 256, 256)
+    gemm(text, 512, 512, 256)
+    vector_add(1 << 20)
+
+
+if __name__ == "__main__":
+    main()
