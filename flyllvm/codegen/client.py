@@ -253,14 +253,21 @@ def _ask(
         except WorkerDied as e:
             where = save_ir(request["ir"])
             said = f":\n{e.words}" if e.words else ""
-            fix = "split the kernel, or allow more time with timeout=" if e.late else "avoid what LLVM names"
             raise CodegenError(
                 f"LLVM {e.how}, compiling for {request.get('cpu') or 'the host'}{said}",
-                fix=f"{fix}; the module is saved as {where}, and a new worker takes the next one",
+                fix=f"{_advice(e)}; the module is saved as {where}, and a new worker takes the next one",
             ) from None
     if "error" in answer:
         raise _refused(answer, words, request["ir"])
     return answer, words
+
+
+def _advice(death: WorkerDied) -> str:
+    if death.late:
+        return "split the kernel, or allow more time with timeout="
+    if "bad_alloc" in death.words or "out of memory" in death.words:
+        return "split the kernel, or allow more memory with memory_limit_bytes="
+    return "avoid what LLVM names"
 
 
 def _refused(answer: dict[str, Any], words: str, ir_text: str) -> CodegenError:
