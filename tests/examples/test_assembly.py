@@ -1,0 +1,132 @@
+"""What LLVM makes of the examples: waits before barriers, no spills, a lean loop."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import pytest
+
+from tests.examples.programs import load
+
+pytestmark = pytest.mark.llvm
+
+ARCHES = ["gfx942", "gfx950"]
+PROGRAMS = {
+    "gemm, wide": ("gemm", "compile_gemm", (8, 4)),
+    "gemm, pairs": ("gemm", "compile_gemm", (2, 2)),
+    "gemm, single": ("gemm", "compile_gemm", (1, 1)),
+    "vector add, f32": ("vector_add", "compile_vector_add", ("f32",)),
+    "vector add, f16": ("vector_add", "compile_vector_add", ("f16",)),
+}
+EVERY = pytest.mark.parametrize(("name", "arch"), [(n, a) for n in PROGRAMS for a in ARCHES])
+
+
+@functools.cache
+def artifact(name: str, arch: str) -> Any:
+    file, function, arguments = PROGRAMS[name]
+    return getattr(load(file), function)(*arguments, arch=arch)
+
+
+def instructions(assembly: str) -> list[str]:
+    """Labels of blocks and instructions, in order."""
+    code = assembly.partition("s_endpgm")[0]
+    lines = (line.partition(";")[0].strip() for line in code.splitlines())
+    return [line for line in lines if re.match(r"\.LBB\d+_\d+:|[a-z]\w+", line)]
+
+
+def unwaited_barriers(lines: list[str]) -> list[int]:
+    """Barriers that LDS accesses may still be under way at; every label is taken to be reached with some."""
+    found, pending = [], False
+    for i, line in enumerate(lines):
+        if line.startswith((".LBB", "ds_")) or re.match(r"buffer_load\w* .* lds$", line):
+            pending = True
+        elif re.match(r"s_waitcnt\b.*\blgkmcnt\(0\)", line):
+            pending = False
+        elif line.startswith("s_barrier") and pending:
+            found.append(i)
+    return found
+
+
+def loops(lines: list[str]) -> list[list[str]]:
+    """Bodies of innermost loops: from a label to the last branch back to it, without labels."""
+    bodies = []
+    for i, line in enumerate(lines):
+        if line.startswith(".LBB"):
+            label = line.rstrip(":")
+            back = [j for j, x in enumerate(lines) if j > i and x.startswith("s_cbranch") and x.endswith(label)]
+            if back:
+                bodies.append([x for x in lines[i : back[-1] + 1] if not x.startswith(".LBB")])
+    return bodies
+
+
+def test_the_check_sees_a_barrier_without_a_wait() -> None:
+    wait, write, barrier = "s_waitcnt lgkmcnt(0)", "ds_write_b128 v0, v[1:4]", "s_barrier"
+    assert unwaited_barriers([write, wait, barrier]) == []
+    assert unwaited_barriers([write, "s_waitcnt vmcnt(0) lgkmcnt(0)", barrier]) == []
+    assert unwaited_barriers([write, barrier]) == [1]
+    assert unwaited_barriers([wait, write, barrier]) == [2]
+    assert unwaited_barriers([write, "s_waitcnt lgkmcnt(1)", barrier]) == [2]
+    assert unwaited_barriers([wait, ".LBB0_1:", barrier]) == [2]
+    assert unwaited_barriers(instructions("x:\n\tds_write_b32 v0, v1\n\t.loc 0 1\n\ts_barrier ; c\n\ts_endpgm")) == [1]
+
+
+@EVERY
+def test_the_lds_wait_stands_before_every_barrier(name: str, arch: str) -> None:
+    lines = instructions(artifact(name, arch).assembly)
+    assert unwaited_barriers(lines) == []
+    assert lines.count("s_barrier") == (2 if name.startswith("gemm") else 0)
+
+
+@EVERY
+def test_nothing_is_spilt_and_no_scratch_is_used(name: str, arch: str) -> None:
+    (kernel,) = artifact(name, arch).code_object.kernels.values()
+    assert (kernel.vgpr_spill_count, kernel.sgpr_spill_count, kernel.scratch_bytes) == (0, 0, 0)
+    assert not re.search(
+        r"scratch_(load|store)|buffer_(load|store)\w* .* s\[0:3\], 0 offset", artifact(name, arch).assembly
+    )
+
+
+@EVERY
+def test_layouts_leave_no_division_behind(name: str, arch: str) -> None:
+    lines = instructions(artifact(name, arch).assembly)
+    # LLVM divides with a reciprocal, or with a high product where the divisor is static.
+    assert [x for x in lines if re.search(r"_rcp_|cvt_f32_u32|div_", x)] == []
+    assert [x for body in loops(lines) for x in body if re.search(r"mul_hi|_mul_|_lshr", x)] == []
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_gemm_loop_has_at_most_67_instructions_for_32_mfmas(arch: str) -> None:
+    (body,) = loops(instructions(artifact("gemm, wide", arch).assembly))
+    count = {kind: sum(x.startswith(kind) for x in body) for kind in ("v_mfma", "ds_read", "ds_write", "buffer_load")}
+    assert count == {"v_mfma": 32, "ds_read": 8, "ds_write": 4, "buffer_load": 4}
+    assert len(body) <= 67, "\n".join(body)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_gemm_moves_128_bits_at_once_between_global_memory_and_lds(arch: str) -> None:
+    lines = instructions(artifact("gemm, wide", arch).assembly)
+    moves = {x.split()[0] for x in lines if x.startswith(("ds_", "buffer_load"))}
+    assert moves == {"ds_write_b128", "ds_read_b128", "buffer_load_dwordx4"}
+
+
+def test_the_gemm_uses_the_lds_of_its_tiles_and_leaves_room_for_two_workgroups() -> None:
+    (kernel,) = artifact("gemm, wide", "gfx942").code_object.kernels.values()
+    assert kernel.lds_bytes == 2 * 128 * 32 * 2
+    # 512 registers per SIMD lane; two waves per SIMD need at most 256 each.
+    assert kernel.vgpr_count + kernel.agpr_count <= 128
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_the_vector_add_moves_128_bits_at_once(dtype: str) -> None:
+    lines = instructions(artifact(f"vector add, {dtype}", "gfx942").assembly)
+    count = {kind: sum(x.startswith(kind) for x in lines) for kind in ("global_load_dwordx4", "global_store_dwordx4")}
+    assert count == {"global_load_dwordx4": 2, "global_store_dwordx4": 1}
+
+
+@pytest.mark.parametrize("name", ["gemm, wide", "vector add, f32"])
+def test_the_assembly_names_the_lines_of_the_author(name: str) -> None:
+    art = artifact(name, "gfx942")
+    assert f'"{PROGRAMS[name][0]}.py"' in art.assembly
+    assert len(set(re.findall(r"\.loc\s+\d+ (\d+)", art.assembly))) > 5
