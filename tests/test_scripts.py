@@ -97,7 +97,13 @@ def test_pip_is_heard_where_it_fails_and_the_next_run_tries_again(clone: Clone) 
 
 def test_the_demo_runs_the_gemm_with_the_arguments_given(clone: Clone) -> None:
     clone.run("scripts/demo", "--flag")
-    assert clone.log.read_text().splitlines()[-1] == "examples/gemm.py --flag"
+    assert clone.log.read_text().splitlines()[-1] == f"{clone.root}/examples/gemm.py --flag"
+
+
+def test_the_demo_writes_into_the_folder_out_of_the_clone_by_default(clone: Clone) -> None:
+    clone.run("scripts/demo")
+    assert clone.log.read_text().splitlines()[-1] == f"{clone.root}/examples/gemm.py {clone.root}/out/gemm.hsaco"
+    assert (clone.root / "out").is_dir()
 
 
 def test_the_last_line_is_pytests_own_also_where_lint_fails(clone: Clone) -> None:
