@@ -46,14 +46,12 @@ class Promoter(Rewriter):
     Attributes:
         regs: What is known of register memory.
         env: The value of every written cell at this place of the walk.
-        kept: Allocations that stay in memory.
     """
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
         super().__init__(kernel, target)
         self.regs = Registers(kernel)
         self.env: dict[Cell, Value] = {}
-        self.kept = 0
         self.handlers = {
             "fly.memref.alloca": self._alloca,
             "fly.ptr.load": self._load,
@@ -97,7 +95,6 @@ class Promoter(Rewriter):
 
     def _alloca(self, op: Op) -> None:
         if self.regs.root_of(op.result) is None:
-            self.kept += 1
             self.keep(op)
         # A promoted root leaves no operation; its views are dead and are dropped at the end.
 
