@@ -25,6 +25,7 @@ DEFAULT_MEMORY_BYTES = 16 << 30
 _VERSION_FLAG = "amdhsa_code_object_version"
 # A metadata number that no module written by hand or by a compiler reaches.
 _OWN_NODE = 987654321
+_MORE_MEMORY = "split the kernel, or allow more memory with memory_limit_bytes="
 _WANT = ("obj", "asm", "opt")
 
 
@@ -266,7 +267,7 @@ def _advice(death: WorkerDied) -> str:
     if death.late:
         return "split the kernel, or allow more time with timeout="
     if "bad_alloc" in death.words or "out of memory" in death.words:
-        return "split the kernel, or allow more memory with memory_limit_bytes="
+        return _MORE_MEMORY
     return "avoid what LLVM names"
 
 
@@ -276,7 +277,7 @@ def _refused(answer: dict[str, Any], words: str, ir_text: str) -> CodegenError:
             answer["error"], fix="run: python -m pip install 'llvmlite>=0.50,<0.51' (or set FLYLLVM_WORKER_PYTHON)"
         )
     text = answer["error"].strip() + (f"\n{words}" if words else "")
-    fix = "correct the LLVM IR"
+    fix = _MORE_MEMORY if answer["error"] == "MemoryError" else "correct the LLVM IR"
     if os.environ.get("FLYLLVM_DUMP_DIR"):
         fix += f"; it is saved as {save_ir(ir_text)}"
     return CodegenError(f"LLVM refuses the module ({answer['stage']}): {text}", fix=fix)

@@ -211,9 +211,9 @@ _TABLE: dict[str, Handler] = {}
 def table() -> dict[str, Handler]:
     """The handler of every operation."""
     if not _TABLE:
-        from . import lower_arith, lower_atoms, lower_control, lower_memory, lower_vector
+        from . import lower_arith, lower_atoms, lower_control, lower_gpu, lower_memory, lower_vector
 
-        for module in (lower_arith, lower_vector, lower_memory, lower_atoms, lower_control):
+        for module in (lower_arith, lower_vector, lower_memory, lower_atoms, lower_control, lower_gpu):
             _TABLE.update(module.TABLE)
     return _TABLE
 

@@ -1,12 +1,10 @@
-"""Lowering of control flow, ids, barriers and raw intrinsics: ``scf``, ``gpu``, ``llvm``."""
+"""Lowering of control flow: ``scf``."""
 
 from __future__ import annotations
 
-from ..ir import lltype as ll, types as t
 from ..ir.protocols import LLValue
 from .carry import Form, Nothing, form_of, root_of
 from .lower import Pointer
-from .lower_vector import held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ def _if(lw: Lowering, op: Op) -> None:
         second = _yielded(lw, lw.block(op.regions[1]))
         after_else = em.hole()
         em.pop()
-    forms = [form_of(lw, r.type, [a, b], _same_base(a, b)) for r, a, b in zip(op.results, first, second)]
+    forms = [form_of(lw, r.type, [x, y], _same_base(x, y)) for r, x, y in zip(op.results, first, second)]
     with after_then:
         parts_then = [f.split(v) for f, v in zip(forms, first)]
         em.jump(join)
@@ -56,12 +54,13 @@ def _if(lw: Lowering, op: Op) -> None:
     with before:
         em.branch(cond, then, join if short else other)
     em.start(join)
-    for result, form, a, b in zip(op.results, forms, parts_then, parts_else):
-        uniform = cond.uniform
-        joined = [
-            em.phi(x.type, [(x, from_then), (y, from_else)], uniform and x.uniform and y.uniform) for x, y in zip(a, b)
-        ]
-        lw.values[result] = form.join(joined)
+    for result, form, xs, ys in zip(op.results, forms, parts_then, parts_else):
+        lw.values[result] = form.join(
+            [
+                em.phi(x.type, [(x, from_then), (y, from_else)], cond.uniform and x.uniform and y.uniform)
+                for x, y in zip(xs, ys)
+            ]
+        )
 
 
 def _yielded(lw: Lowering, end: Op | None) -> list[Any]:
@@ -139,26 +138,20 @@ def _close_phis(
             )
 
 
-def _registers(carried: list[_Carried]) -> int:
-    return sum(-(-p.type.bits // 32) for c in carried for p in c.start)
-
-
 def _for(lw: Lowering, op: Op) -> None:
+    """A loop that tests at its end, behind a guard that tests once before it."""
     em = lw.em
     lower, upper, step = (lw.get(v) for v in op.operands[:3])
+    inits = op.operands[3:]
     body = op.regions[0]
     index, *args = body.args
-    yields = body.ops[-1].operands
-    carried = [_enter(lw, a, i, y) for a, i, y in zip(args, op.operands[3:], yields)]
-    known = lower.const is not None and upper.const is not None
-    if known and int(lower.const or 0) >= int(upper.const or 0):
-        for result, init in zip(op.results, op.operands[3:]):
+    carried = [_enter(lw, a, i, y) for a, i, y in zip(args, inits, body.ops[-1].operands)]
+    if lower.const is not None and upper.const is not None and lower.const >= upper.const:
+        for result, init in zip(op.results, inits):
             lw.values[result] = lw.values.get(init)
         return
     loop, leave = em.new_labels("loop", "exit")
-    low, high = op.operands[0].range, op.operands[1].range
-    runs = known or (low is not None and high is not None and low[1] < high[0])
-    guard = None if runs else em.icmp("slt", lower, upper)
+    guard = None if _surely_runs(op, lower, upper) else em.icmp("slt", lower, upper)
     entry = em.block
     em.push_loop()
     if guard is None:
@@ -170,29 +163,41 @@ def _for(lw: Lowering, op: Op) -> None:
     counter = em.reserve(lower.type, lower.uniform and step.uniform)
     lw.values[index] = counter
     _open_phis(lw, carried, args)
-    lw.carried += _registers(carried)
-    lw.facts.carried_registers = max(lw.facts.carried_registers, lw.carried)
-    ends = _yielded(lw, lw.block(body))
-    lw.carried -= _registers(carried)
-    lw.locate(op)
-    parts = [c.form.split(v) if c.form is not None else [] for c, v in zip(carried, ends)]
+    parts = _loop_body(lw, op, carried)
     following = em.binary("add", counter, step)
     again = em.icmp("slt", following, upper)
     latch = em.block
-    phis.append(
-        f"  {counter.text} = phi {counter.type.text} [ {lower.text}, %{entry} ], [ {following.text}, %{latch} ]{em.dbg}"
-    )
+    starts = f"[ {lower.text}, %{entry} ], [ {following.text}, %{latch} ]"
+    phis.append(f"  {counter.text} = phi {counter.type.text} {starts}{em.dbg}")
     _close_phis(lw, carried, phis, entry, latch, parts)
     em.branch(again, loop, leave, _loop_metadata(lw, op))
     em.pop()
     em.start(leave)
-    for result, init, c, end in zip(op.results, op.operands[3:], carried, parts):
+    for result, init, c, end in zip(op.results, inits, carried, parts):
         if c.form is None:
             lw.values[result] = lw.values.get(init)
         elif guard is None:
             lw.values[result] = c.form.join([em.outside(p) for p in end])
         else:
             lw.values[result] = c.form.join([em.phi(s.type, [(s, entry), (e, latch)]) for s, e in zip(c.start, end)])
+
+
+def _surely_runs(op: Op, lower: LLValue, upper: LLValue) -> bool:
+    if lower.const is not None and upper.const is not None:
+        return lower.const < upper.const
+    low, high = op.operands[0].range, op.operands[1].range
+    return low is not None and high is not None and low[1] < high[0]
+
+
+def _loop_body(lw: Lowering, op: Op, carried: list[_Carried]) -> list[list[LLValue]]:
+    """Lowers the body, and counts the registers that are live through it; returns the parts it yields."""
+    registers = sum(-(-p.type.bits // 32) for c in carried for p in c.start)
+    lw.carried += registers
+    lw.facts.carried_registers = max(lw.facts.carried_registers, lw.carried)
+    ends = _yielded(lw, lw.block(op.regions[-1]))
+    lw.carried -= registers
+    lw.locate(op)
+    return [c.form.split(v) if c.form is not None else [] for c, v in zip(carried, ends)]
 
 
 def _loop_metadata(lw: Lowering, op: Op) -> str:
@@ -236,9 +241,7 @@ def _while(lw: Lowering, op: Op) -> None:
     em.start(body)
     for arg, value in zip(after.args, passed):
         lw.values[arg] = value
-    ends = _yielded(lw, lw.block(after))
-    lw.locate(op)
-    parts = [c.form.split(v) if c.form is not None else [] for c, v in zip(carried, ends)]
+    parts = _loop_body(lw, op, carried)
     latch = em.block
     em.jump(test)
     em.pop()
@@ -249,89 +252,4 @@ def _while(lw: Lowering, op: Op) -> None:
         lw.values[result] = em.outside(value) if type(value) is LLValue else value
 
 
-# --- ids and barriers -----------------------------------------------------------------------------
-
-
-def _id(name: str) -> Handler:
-    def handler(lw: Lowering, op: Op) -> None:
-        dim = "xyz".index(op.attrs["dimension"])
-        lw.values[op.results[0]] = getattr(lw.em.module.backend, name)(lw.em, lw.facts, dim)
-
-    return handler
-
-
-def _lane_id(lw: Lowering, op: Op) -> None:
-    lw.values[op.results[0]] = lw.em.module.backend.lane_id(lw.em, lw.facts)
-
-
-def _barrier(lw: Lowering, op: Op) -> None:
-    lw.em.module.backend.barrier(lw.em, op.attrs.get("fence", True))
-
-
-def _fence(lw: Lowering, op: Op) -> None:
-    lw.em.fence(op.attrs["ordering"], op.attrs.get("syncscope") or "")
-
-
-def _printf(lw: Lowering, op: Op) -> None:
-    raise lw.em.fail(
-        "gpu.printf has no code: printing needs the host-call service of a device library",
-        "store what you want to see into a buffer, or leave the print out of compiled kernels",
-    )
-
-
-def _call_intrinsic(lw: Lowering, op: Op) -> None:
-    em = lw.em
-    imms = {position: (value, bits) for position, value, bits in op.attrs.get("imms") or ()}
-    operands = iter(op.operands)
-    args = []
-    for i in range(len(imms) + len(op.operands)):
-        if i in imms:
-            value, bits = imms[i]
-            args.append(em.const(ll.int_(bits), value))
-        else:
-            operand = next(operands)
-            args.append(_argument(lw, operand))
-    name = op.attrs["intrin"].removeprefix("llvm.")
-    if not op.results:
-        em.intrinsic(name, ll.VOID, args)
-        return
-    result = op.results[0]
-    want = t.storage(result.type)
-    if op.attrs.get("pure") and args:
-        made = em.pure_intrinsic(name, want, args)
-    else:
-        made = em.intrinsic(name, want, args)
-    lw.values[result] = held(lw, made, result.type)
-
-
-def _argument(lw: Lowering, value: Value) -> LLValue:
-    from .lower_memory import full_pointer
-
-    if not isinstance(value.type, (t.PtrType, t.MemRefType)):
-        return lw.get(value)
-    pointer = lw.pointer(value)
-    space = value.type.space
-    if space != "buffer_desc":
-        return full_pointer(lw, value)
-    if pointer.offset is not None or pointer.const:
-        raise lw.em.fail(
-            "a buffer pointer with an offset is passed to an intrinsic",
-            "pass the descriptor itself and the byte offset as operand",
-        )
-    return pointer.base
-
-
-TABLE: dict[str, Handler] = {
-    "scf.if": _if,
-    "scf.for": _for,
-    "scf.while": _while,
-    "gpu.thread_id": _id("thread_id"),
-    "gpu.block_id": _id("block_id"),
-    "gpu.block_dim": _id("block_dim"),
-    "gpu.grid_dim": _id("grid_dim"),
-    "gpu.lane_id": _lane_id,
-    "gpu.barrier": _barrier,
-    "llvm.fence": _fence,
-    "gpu.printf": _printf,
-    "llvm.call_intrinsic": _call_intrinsic,
-}
+TABLE: dict[str, Handler] = {"scf.if": _if, "scf.for": _for, "scf.while": _while}
