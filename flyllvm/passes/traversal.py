@@ -21,10 +21,12 @@ def gemm_steps(m: int, n: int, k: int, op: Op) -> Iterator[tuple[int, int, int]]
     """(m, n, k) of every atom call, in order.
 
     Raises:
-        VerifyError: Unknown order, or a traversal layout that does not visit every step once.
+        VerifyError: Unknown order, a traversal layout that does not visit every step once, or both.
     """
     layout = op.attrs.get("traversal_layout")
     if layout is not None:
+        if op.attrs.get("traversal_order") is not None:
+            raise op.fail("a gemm with a traversal order and a traversal layout", "give one of them")
         yield from _by_layout(layout, m, n, k, op)
         return
     name = str(op.attrs.get("traversal_order") or DEFAULT)
@@ -36,8 +38,7 @@ def gemm_steps(m: int, n: int, k: int, op: Op) -> Iterator[tuple[int, int, int]]
     inner, middle, outer = tuple(order)
     b1 = bounds[middle]
     for i0 in range(bounds[outer]):
-        for i1 in _run(b1, serpentine and i0 % 2 == 1):
-            step = i0 * b1 + i1
+        for step, i1 in enumerate(_run(b1, serpentine and i0 % 2 == 1), i0 * b1):
             for i2 in _run(bounds[inner], serpentine and step % 2 == 1):
                 at = {outer: i0, middle: i1, inner: i2}
                 yield at["M"], at["N"], at["K"]
