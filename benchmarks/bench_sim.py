@@ -13,6 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +76,8 @@ def gemm(text: str, m: int, n: int, k: int) -> None:
     c, want = np.zeros((m, n), np.float16), np.zeros((m, n), np.float16)
     reference = median(lambda: tile_reference(a, b, want), 15)
     for checks in ("none", "default"):
-        seconds = median(
-            lambda: simulate(
-                text,
-                grid=(m // TILE_M, n // TILE_N),
-                block=256,
-                args=[a, b, c, m, n, k],
-                target="gfx942",
-                checks=checks,
-            )
-        )
+        options: dict[str, Any] = {"grid": (m // TILE_M, n // TILE_N), "block": 256, "target": "gfx942"}
+        seconds = median(partial(simulate, text, args=[a, b, c, m, n, k], checks=checks, **options))
         assert np.array_equal(c, want), "the simulated GEMM is wrong"
         print(
             f"gemm {m}x{n}x{k}, checks {checks:8}: {seconds * 1e3:8.1f} ms, {seconds / reference:6.1f}x the tile-level "

@@ -74,6 +74,9 @@ def apply(
         where = mem_ops.locate(m, inst, space_name, np.broadcast_to(address, m.shape).copy(), byte_count, align, True)
     finally:
         m.full = saved
+    if where.space is m.heap and m.launch.races is not None:
+        changes = np.ones(where.offset.shape, bool)
+        m.launch.races.on_write(m, inst, where, byte_count, ATOMIC, lambda: changes, lambda: None)
     if where.space is m.lds and m.program.checks.lds:
         m.shadow.on_write(m, inst, m.shadow.indices(where.offset, byte_count), ATOMIC)
     return run_rounds(where, t, byte_count, step)

@@ -17,6 +17,7 @@ from ..errors import SimError
 from . import alu, atomics, mem_ops, poison, types as ty
 from .ir import Inst
 from .memory import known_alignment, unit_of
+from .sync import ATOMIC
 from .values import Array, scalar
 
 if TYPE_CHECKING:
@@ -78,16 +79,28 @@ def resolve_access(m: Machine, inst: Inst, rsrc: Rsrc, index: Array | None, offs
     elif stride.any():
         m.fault(inst, "a raw buffer access through a descriptor with a stride", None,
                 "make the descriptor with stride 0, or use the struct form")  # fmt: skip
+    if m.program.checks.uniformity and any(differs_in_wave(m, part) for part in rsrc):
+        m.launch.warn(inst, "the descriptor differs between lanes: the hardware runs a loop over its values")
     if m.program.target.chip.family.startswith(("rdna", "gfx12")):
         # OOB_SELECT 2 turns the range check off
         unchecked = (flags >> np.uint32(28) & np.uint32(3)) == 2
         if unchecked.any():
             limit = np.where(unchecked, np.int64(1) << 39, limit)
-    if m.full or (offset.size == 1 and base.size == 1 and limit.size == 1):
+    whole = m.full or (offset.size == 1 and base.size == 1 and limit.size == 1)
+    if whole and m.launch.races is None:
         return Access(base, offset, limit, False)
     return Access(
         mem_ops.running(m, base), mem_ops.running(m, offset), mem_ops.running(m, limit), True
     )  # fmt: skip
+
+
+def differs_in_wave(m: Machine, value: Array) -> bool:
+    """Whether running lanes of one wave have different values."""
+    if value.shape[2] == 1:
+        return False
+    from .dma import first_of_wave
+
+    return bool(((np.broadcast_to(value, m.shape) != first_of_wave(m, value)) & m.mask).any())
 
 
 def _inside(access: Access, byte_count: int) -> bool:
@@ -103,6 +116,11 @@ def _global(
     return (address - np.uint64(m.heap.base)).view(np.int64), unit
 
 
+def _rows(m: Machine, good: Array) -> Array | None:
+    """Lane of each part that is in range; only the race check asks, and for it accesses are packed."""
+    return None if m.launch.races is None else np.flatnonzero(m.mask)[np.nonzero(good)[0]]
+
+
 def _component(t: ty.Type) -> int:
     return min(4, ty.bit_size(ty.scalar_of(t)) // 8)
 
@@ -115,6 +133,8 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
     if _inside(access, byte_count):
         address = access.base + access.offset.view(np.uint64)
         offset, unit = _global(m, inst, address, byte_count, False)
+        if m.launch.races is not None:
+            m.launch.races.on_read(m, inst, mem_ops.Located(m.heap, offset, access.packed, unit), byte_count)
         return m.heap.gather(offset, byte_count, unit).view(np.uint8)
     starts, good = _components(m, inst, access, byte_count, component)
     if access.base.size > 1:
@@ -124,6 +144,8 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
     if good.any():
         address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
         offset, unit = _global(m, inst, address, component, False, good)
+        if m.launch.races is not None:
+            m.launch.races.on_read(m, inst, mem_ops.Located(m.heap, offset, True, unit, _rows(m, good)), component)
         out[good] = m.heap.gather(offset, component, unit).view(np.uint8)
     return out.reshape((*good.shape[:-1], byte_count))
 
@@ -159,7 +181,7 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
     address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
     data = np.broadcast_to(raw, shape + raw.shape[-1:]).reshape((*shape, -1, component))[good]
     offset, unit = _global(m, inst, address, component, True, good)
-    mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit), np.ascontiguousarray(data))
+    mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit, _rows(m, good)), np.ascontiguousarray(data))
 
 
 # ---- intrinsics
@@ -248,7 +270,11 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
                     return np.where(value == args[1][good][lanes], new, value)
                 return update(value, new)
 
-            old[good] = atomics.run_rounds(mem_ops.Located(m.heap, offset, True, unit), t, byte_count, step)
+            located = mem_ops.Located(m.heap, offset, True, unit, np.flatnonzero(m.mask)[good])
+            if m.launch.races is not None:
+                changes = np.ones(len(offset), bool)
+                m.launch.races.on_write(m, inst, located, byte_count, ATOMIC, lambda: changes, lambda: None)
+            old[good] = atomics.run_rounds(located, t, byte_count, step)
         if d >= 0:
             r[d] = mem_ops.expanded(m, old)
 

@@ -58,6 +58,7 @@ class Program:
         self.insts: list[Inst] = []
         self.lds = layout_lds.LdsLayout(module, kernel, target)
         self.lds_granule = 16
+        self.heap_granule = 16
         self.has_dma = False
         self.checks = DEFAULT_CHECKS
         self.is_async: Any = np.zeros(0, bool)
@@ -167,7 +168,7 @@ class Compiler:
         Raises:
             SimError: The kernel uses something that the simulator does not know; all such names are listed.
         """
-        from . import builders, support
+        from . import builders, overflow, support
 
         program = self.program
         graph = build_graph(inline_calls(self.module, self.kernel))
@@ -178,9 +179,11 @@ class Compiler:
             program.param_slots.append(self.slots[param.name])
         program.barrier_nodes = frozenset(n.index for n in graph if n.end.op == "call")
         layout_lds.lay_out_frame(self, graph)
-        program.lds_granule = layout_lds.granule(graph)
+        program.lds_granule = layout_lds.granule(graph, (0, 3))
+        program.heap_granule = layout_lds.granule(graph, (0, 1, 4))
         program.has_dma = any(dma.is_dma(i) for i in program.insts)
         program.is_async = np.array([dma.is_async(i) for i in program.insts])
+        addresses = overflow.address_arithmetic(graph) if self.checks.overflow else set()
         for node in graph:
             self.node = node
             compiled = CompiledNode(node)
@@ -188,6 +191,10 @@ class Compiler:
             for inst in node.insts:
                 if program.has_dma and dma.counts_as_memory(inst, self.target.chip.family):
                     compiled.ops.append(dma.count)
+                if self.checks.overflow:
+                    overflowing = overflow.checker(self, inst, addresses)
+                    if overflowing is not None:
+                        compiled.ops.append(overflowing)
                 for op in builders.build(self, inst):
                     compiled.ops.append(self._kept(inst, op))
                 if self.maybe_poison.get(inst.name or "", 0):

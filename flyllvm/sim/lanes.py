@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import SimError
 from . import alu, dma, dpp, types as ty
+from .buffers import differs_in_wave
 from .ir import Inst
 from .values import Array, choose_lanes
 
@@ -48,7 +49,16 @@ def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
             return tuple(dma.first_of_wave(m, v) for v in value)
         return dma.first_of_wave(m, value)
 
-    return lane_op(c, inst, 1, (0,), compute)
+    ops = lane_op(c, inst, 1, (0,), compute)
+    if c.checks.uniformity and not isinstance(inst.operands[0].type, (ty.VecType, ty.StructType, ty.PtrType)):
+        slot = c.slot(inst.operands[0])
+
+        def check(r: list[Any], m: Machine) -> None:
+            if differs_in_wave(m, r[slot]):
+                m.launch.warn(inst, "readfirstlane of a value that differs between lanes")
+
+        ops.insert(0, check)
+    return ops
 
 
 def _readlane(c: Compiler, inst: Inst) -> list[Op]:

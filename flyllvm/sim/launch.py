@@ -14,6 +14,7 @@ from ..target import Target
 from . import arguments, matrix, types as ty
 from .checks import level
 from .compile import Compiler, Program
+from .global_race import GlobalShadow
 from .ir import Inst
 from .machine import Machine
 from .parser import parse_module
@@ -38,6 +39,10 @@ class Launch:
         self.dynamic_lds_bytes, self.max_steps = dynamic_lds_bytes, max_steps
         self.buffers, self.heap = buffers, buffers.space
         self.clipped: dict[Inst, int] = {}
+        self.warnings: dict[str, None] = {}
+        self.races: GlobalShadow | None = None
+        if program.checks.global_races:
+            self.races = GlobalShadow(self, self.heap.data.size, program.heap_granule)
 
     def group_name(self, linear: int) -> str:
         """Coordinates of a workgroup as text."""
@@ -48,6 +53,10 @@ class Launch:
         """Counts lanes whose buffer access was out of the descriptor's range."""
         if lanes:
             self.clipped[inst] = self.clipped.get(inst, 0) + lanes
+
+    def warn(self, inst: Inst, what: str) -> None:
+        """Notes something legal that is probably not meant, once per instruction."""
+        self.warnings[f"{self.program.where(inst)}: '{self.program.text_of(inst)}': {what}"] = None
 
     def dispatch_pointer(self) -> Array:
         """Address of the dispatch packet (workgroup and grid size at bytes 4 and 12).
@@ -231,6 +240,7 @@ def _fill(report: SimReport, launch: Launch) -> None:
             report.instructions[kind] = report.instructions.get(kind, 0) + node.wave_runs
             if inst.op == "call" and matrix.supports(kind):
                 report.matrix_flops += matrix.flops(kind) * node.wave_runs
+    report.warnings = list(launch.warnings)
     for inst, lanes in launch.clipped.items():
         where = program.where(inst)
         report.clipped[where] = report.clipped.get(where, 0) + lanes

@@ -143,22 +143,23 @@ def lay_out_frame(compiler: Compiler, graph: list[Node]) -> None:
     program.frame_bytes = _up(end, 16)
 
 
-def granule(graph: list[Node]) -> int:
-    """Bytes that divide the size and alignment of every access that may touch LDS."""
+def granule(graph: list[Node], spaces: tuple[int, ...]) -> int:
+    """Bytes that divide the size and alignment of every access that may touch one of these address spaces."""
     smallest = 16
     for node in graph:
         for inst in node.insts:
-            smallest = min(smallest, _access_unit(inst))
+            smallest = min(smallest, _access_unit(inst, spaces))
     return smallest
 
 
-def _access_unit(inst: Inst) -> int:
+def _access_unit(inst: Inst, spaces: tuple[int, ...]) -> int:
     if inst.op in ("load", "store", "atomicrmw", "cmpxchg"):
         pointer = inst.operands[1] if inst.op == "store" else inst.operands[0]
         value = inst.operands[0].type if inst.op == "store" else inst.type
         if inst.op == "cmpxchg":
             value = inst.operands[1].type
-        if getattr(pointer.type, "space", 0) not in (0, 3):
+        space = getattr(pointer.type, "space", 0)
+        if space not in spaces and not (space == 7 and 1 in spaces):
             return 16
         if isinstance(value, (ty.StructType, ty.ArrayType)):
             return 1
@@ -166,7 +167,10 @@ def _access_unit(inst: Inst) -> int:
     if inst.op == "call" and inst.callee and inst.callee.startswith("llvm."):
         if is_dma(inst):
             return 1
-        touches = any(getattr(o.type, "space", -1) in (0, 3) for o in inst.operands)
+        if ".buffer." in inst.callee and 1 in spaces and "rsrc" not in inst.callee:
+            data = inst.operands[0].type if inst.type is ty.VOID else inst.type
+            return min(4, max(1, ty.bit_size(ty.scalar_of(data)) // 8))
+        touches = any(getattr(o.type, "space", -1) in spaces for o in inst.operands)
         if touches and inst.callee.startswith(("llvm.mem", "llvm.amdgcn.ds.", "llvm.amdgcn.global.load")):
             return 1
     return 16

@@ -29,12 +29,13 @@ class Located:
         offset: Flat byte offsets, of all lanes (broadcastable) or of the running ones alone.
         packed: ``offset`` holds running lanes only, in one axis.
         unit: Bytes that can move at once.
+        rows: Number of the lane (over the whole chunk) of each packed offset, where these are not the running lanes.
     """
 
-    __slots__ = ("offset", "packed", "space", "unit")
+    __slots__ = ("offset", "packed", "rows", "space", "unit")
 
-    def __init__(self, space: Space, offset: Array, packed: bool, unit: int) -> None:
-        self.space, self.offset, self.packed, self.unit = space, offset, packed, unit
+    def __init__(self, space: Space, offset: Array, packed: bool, unit: int, rows: Array | None = None) -> None:
+        self.space, self.offset, self.packed, self.unit, self.rows = space, offset, packed, unit, rows
 
 
 def running(m: Machine, a: Array) -> Array:
@@ -165,7 +166,10 @@ def _show(m: Machine, space_name: str, address: int) -> str:
 
 def read(m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool = False) -> Array:
     """The units at a located access; checks that they were written before."""
-    if not m.program.checks.lds or where.space is m.heap:
+    if where.space is m.heap:
+        if m.launch.races is not None:
+            m.launch.races.on_read(m, inst, where, byte_count, atomic)
+    elif not m.program.checks.lds:
         pass
     elif where.space is m.lds:
         m.shadow.on_read(m, inst, m.shadow.indices(where.offset, byte_count), atomic)
@@ -188,13 +192,29 @@ def write(m: Machine, inst: Inst, where: Located, raw: Array, flags: int = 0) ->
     if offset.shape != units.shape[:-1]:
         shape = np.broadcast_shapes(offset.shape, units.shape[:-1])
         offset, units = np.broadcast_to(offset, shape), np.broadcast_to(units, shape + units.shape[-1:])
+    if where.space is m.heap:
+        _global_write(m, inst, where, offset, units, flags)
+        return
     where.space.scatter(offset, units, where.unit)
-    if not m.program.checks.lds or where.space is m.heap:
+    if not m.program.checks.lds:
         return
     if where.space is m.lds:
         _shadow_write(m, inst, where, offset, units, byte_count, flags)
     else:
         m.private_written[offset[..., None] + np.arange(byte_count)] = True
+
+
+def _global_write(m: Machine, inst: Inst, where: Located, offset: Array, units: Array, flags: int) -> None:
+    space, races = where.space, m.launch.races
+    if races is None:
+        space.scatter(offset, units, where.unit)
+        return
+    data = np.ascontiguousarray(units).view(np.uint8)
+    races.on_write(
+        m, inst, Located(space, offset, where.packed, where.unit, where.rows), data.shape[-1], flags,
+        lambda: (space.gather(offset, data.shape[-1], where.unit).view(np.uint8) != data).any(axis=-1),
+        lambda: space.scatter(offset, units, where.unit),
+    )  # fmt: skip
 
 
 def _shadow_write(

@@ -478,3 +478,76 @@ def test_workgroups_of_one_chunk_may_loop_differently_around_a_barrier() -> None
     out = np.zeros((5, 256), np.uint32)
     _run(kernel(body, module=LDS), [out], grid=5)
     assert np.array_equal(out, np.repeat([[0], [1], [3], [6], [10]], 256, axis=1))
+
+
+# ---- on request
+
+
+def _global_store(value: str, index: str, extra: str = "") -> str:
+    return kernel(
+        f"""
+    %g = call i32 @llvm.amdgcn.workgroup.id.x()
+    %b = mul i32 %g, 256
+    %i = add i32 %b, %t
+    %half = lshr i32 %i, 1
+    {extra}
+    %po = getelementptr i32, ptr addrspace(1) %out, i32 {index}
+    store i32 {value}, ptr addrspace(1) %po, align 4
+    ret void"""
+    )
+
+
+def test_racing_stores_of_two_workgroups_are_found_on_request() -> None:
+    out = [np.zeros(512, np.uint32)]
+    _run(_global_store("%g", "%t"), out, grid=2)
+    _fault(_global_store("%g", "%t"), out, "store i32 %g", "race on byte 0 of argument 0 %out.*workgroup",
+           grid=2, checks="all")  # fmt: skip
+
+
+def test_racing_stores_of_two_waves_are_found_on_request() -> None:
+    _fault(_global_store("%w", "%l"), _out(), "store i32 %w", "race on byte", checks="all")
+
+
+def test_read_of_what_another_workgroup_wrote_is_found_on_request() -> None:
+    body = "%q = getelementptr i32, ptr addrspace(1) %out, i32 %half\n%old = load i32, ptr addrspace(1) %q"
+    text = _global_store("%i", "%i", body)
+    _fault(text, [np.zeros(512, np.uint32)], "store i32 %i", "race on byte .* '%old = load", grid=2, checks="all")
+
+
+def test_disjoint_equal_and_atomic_global_writes_are_clean_on_request() -> None:
+    for text in (
+        _global_store("%i", "%i"),
+        _global_store("7", "%t"),
+        _global_store("%i", "%i", "%o = atomicrmw add ptr addrspace(1) %count, i32 1 monotonic").replace(
+            "ptr addrspace(1) %out)", "ptr addrspace(1) %out, ptr addrspace(1) %count)"
+        ),
+    ):
+        args = [np.zeros(512, np.uint32)]
+        if "%count)" in text:
+            args.append(np.zeros(1, np.uint32))
+        _run(text, args, grid=2, checks="all")
+
+
+def test_offset_that_wraps_32_bits_is_found_on_request() -> None:
+    body = "%big = mul i32 %t, 100000000\n%o = and i32 %big, 255\n" + STORE_OUT.format(value="0").replace("%t", "%o")
+    _run(kernel(body), _out())
+    _fault(kernel(body), _out(), "%big = mul", "address arithmetic overflows 32 bits.*lanes 43-63", checks="all")
+
+
+def test_negative_offsets_do_not_count_as_wrapping() -> None:
+    body = "%o = add i32 %t, -1\n%m = mul i32 %o, -1\n%n = sub i32 254, %m\n%k = and i32 %n, 255\n"
+    _run(kernel(body + STORE_OUT.format(value="0").replace("%t", "%k")), _out(), checks="all")
+
+
+def test_broken_no_wrap_promises_are_found_on_request() -> None:
+    for flag, number in (("nuw", -1), ("nsw", 2147483647)):
+        text = kernel(f"%x = add {flag} i32 %t, {number}\n" + STORE_OUT.format(value="%x"))
+        _run(text, _out())
+        _fault(text, _out(), "%x = add", f"overflows, which '{flag}' promises", checks="all")
+
+
+def test_readfirstlane_of_differing_values_is_a_warning_on_request() -> None:
+    body = "%f = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %t)\n" + STORE_OUT.format(value="%f")
+    report = _run(kernel(body), _out(), checks="all")
+    assert len(report.warnings) == 1 and "differs between lanes" in report.render()
+    assert not _run(kernel(body.replace("i32 %t)", "i32 %w)", 1)), _out(), checks="all").warnings

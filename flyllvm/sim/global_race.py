@@ -1,0 +1,130 @@
+"""Races on global memory, on request.
+
+Nothing orders two workgroups of a launch except atomics, and two waves of a workgroup only barriers with fences (see
+`sync`).  Per granule of the heap the last write and the last read are kept, with workgroup, wave, segment and
+instruction.  A write that changes nothing is no race, and atomic operations do not race with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import mem_ops
+from .sync import ATOMIC, SEVERAL, WAVE_BITS
+from .values import Array
+
+if TYPE_CHECKING:
+    from .ir import Inst
+    from .launch import Launch
+    from .machine import Machine
+    from .mem_ops import Located
+
+_SEVERAL_GROUPS = -2
+
+
+class GlobalShadow:
+    """Who touched each granule of the heap last; lives for the whole launch.
+
+    Units: ``granule`` in bytes.
+    """
+
+    def __init__(self, launch: Launch, heap_bytes: int, granule: int) -> None:
+        self.launch, self.granule, self.shift = launch, granule, granule.bit_length() - 1
+        count = (heap_bytes >> self.shift) + 1
+        self.written, self.read = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+        self.write_group, self.read_group = np.zeros(count, np.int32), np.zeros(count, np.int32)
+
+    def _place(
+        self, m: Machine, inst: Inst, where: Located, byte_count: int, flags: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """Granules, stamps, workgroups (from 1) and waves of an access, one row per running lane or part of one."""
+        offset = where.offset if where.packed else mem_ops.running(m, where.offset)
+        rows = np.flatnonzero(m.mask) if where.rows is None else where.rows
+        index = (offset >> self.shift)[:, None] + np.arange(max(1, byte_count >> self.shift))
+        groups = np.arange(m.first_group + 1, m.first_group + 1 + m.groups, dtype=np.int32).reshape(-1, 1, 1)
+        tag = np.asarray(m.sync.tag(False), np.uint64) << np.uint64(32)
+        stamp = tag | np.uint64(inst.id << 8 | flags) | m.wave_ids
+        columns = [np.broadcast_to(a, m.shape).reshape(-1)[rows][:, None] for a in (stamp, groups, m.wave_ids)]
+        return index, columns[0], columns[1], columns[2]
+
+    def _conflict(self, m: Machine, stamps: Array, owners: Array, groups: Array, waves: Array) -> Array:
+        """Which earlier accesses are not ordered before one now."""
+        elsewhere = owners != groups
+        other_wave = (stamps & np.uint64(SEVERAL | WAVE_BITS)) != waves
+        known = m.sync.known[0]
+        if not m.sync.uniform:
+            known = int(known.min())
+        late = (stamps >> np.uint64(32)).astype(np.int64) >= known
+        return (stamps != 0) & (elsewhere | (other_wave & late))
+
+    def on_read(self, m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool = False) -> None:
+        """A read."""
+        index, stamp, groups, waves = self._place(m, inst, where, byte_count, 0)
+        written = self.written[index]
+        bad = self._conflict(m, written, self.write_group[index], groups, waves)
+        if atomic:
+            bad &= (written & np.uint64(ATOMIC)) == 0
+        if bad.any():
+            self._report(m, inst, index, bad, written, self.write_group[index])
+        old = self.read_group[index]
+        several = (old != 0) & (old != groups)
+        self.read[index] = np.broadcast_to(stamp, index.shape)
+        self.read_group[index] = np.where(several, _SEVERAL_GROUPS, groups)
+        mixed = self.read_group[index]
+        self.read_group[index] = np.where((mixed != groups) & (mixed != _SEVERAL_GROUPS), _SEVERAL_GROUPS, mixed)
+
+    def on_write(
+        self, m: Machine, inst: Inst, where: Located, byte_count: int, flags: int,
+        differing: Callable[[], Array], commit: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """A write.
+
+        Args:
+            m: The machine.
+            inst: The instruction.
+            where: The flat heap offsets.
+            byte_count: Bytes per row.
+            flags: ``ATOMIC`` or 0.
+            differing: Tells which rows' bytes are not those in memory now.
+            commit: Does the write.
+        """
+        index, stamp, groups, waves = self._place(m, inst, where, byte_count, flags)
+
+        def differ() -> Array:
+            flags = differing()
+            return (flags if where.packed else mem_ops.running(m, flags))[:, None]
+
+        changed = differ()
+        for kind, owner in ((self.written, self.write_group), (self.read, self.read_group)):
+            stamps, owners = kind[index], owner[index]
+            bad = self._conflict(m, stamps, owners, groups, waves) & changed
+            if flags & ATOMIC:
+                bad &= (stamps & np.uint64(ATOMIC)) == 0
+            if bad.any():
+                self._report(m, inst, index, bad, stamps, owners)
+        self.written[index] = np.broadcast_to(stamp, index.shape)
+        self.write_group[index] = np.broadcast_to(groups, index.shape)
+        commit()
+        if flags & ATOMIC:
+            return
+        got, owners = self.written[index], self.write_group[index]
+        bad = ((owners != groups) | ((got & np.uint64(WAVE_BITS)) != waves)) & differ()
+        if bad.any():
+            self._report(m, inst, index, bad, got, owners)
+
+    def _report(self, m: Machine, inst: Inst, index: Array, bad: Array, stamps: Array, owners: Array) -> None:
+        row, column = np.argwhere(bad)[0]
+        stamp, owner = int(stamps[row, column]), int(owners[row, column])
+        other = m.program.insts[stamp >> 8 & 0xFFFFFF]
+        who = "several workgroups" if owner == _SEVERAL_GROUPS else f"workgroup {self.launch.group_name(owner - 1)}"
+        address = m.heap.base + (int(index[row, column]) << self.shift)
+        m.fault(
+            inst,
+            f"race on {mem_ops._show(m, 'global', address)}: not ordered with '{m.program.text_of(other)}' at "
+            f"{m.program.where(other)} of {who}, wave {stamp & WAVE_BITS}",
+            None,
+            "use atomics, give each workgroup its own part, or a fenced barrier between waves of one workgroup",
+        )

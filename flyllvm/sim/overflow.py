@@ -1,0 +1,95 @@
+"""Integer overflow, on request: results that break ``nuw`` / ``nsw``, and addresses that wrapped.
+
+An instruction counts as address arithmetic if its result reaches the index or offset of a memory access.  It wraps
+when the exact result fits the type neither as an unsigned nor as a signed number (adding a negative offset is fine).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import alu, bitfn, types as ty
+from .cfg import Node
+from .ir import Inst, Operand, Reg
+from .values import Array
+
+if TYPE_CHECKING:
+    from .compile import Compiler
+    from .machine import Machine
+
+_CHECKED = ("add", "sub", "mul", "shl")
+_THROUGH = (*_CHECKED, "zext", "sext", "or", "xor", "and", "phi", "select", "freeze", "lshr", "ashr")
+
+
+def address_arithmetic(graph: list[Node]) -> set[str]:
+    """Names of the integer values that addresses are computed from."""
+    defs = {i.name: i for n in graph for i in (*n.phis, *n.insts) if i.name is not None}
+    found: set[str] = set()
+    todo: list[Operand] = []
+    for node in graph:
+        for inst in node.insts:
+            if inst.op == "getelementptr":
+                todo += inst.operands[1:]
+            elif inst.op == "call" and ".buffer." in (inst.callee or ""):
+                todo += [o for o in inst.operands[1:] if o.type is ty.I32]
+    while todo:
+        operand = todo.pop()
+        if not isinstance(operand, Reg) or operand.name in found:
+            continue
+        source = defs.get(operand.name)
+        if (
+            source is None
+            or source.op not in _THROUGH
+            or not isinstance(source.type, ty.IntType)
+            or source.type.bits < 32
+        ):
+            continue
+        found.add(operand.name)
+        todo += source.operands
+    return found
+
+
+def checker(c: Compiler, inst: Inst, addresses: set[str]) -> Callable[[list[Any], Machine], None] | None:
+    """The closure that checks one instruction before it runs, or ``None``."""
+    if inst.op not in _CHECKED:
+        return None
+    t = ty.scalar_of(inst.type)
+    bits = ty.bit_size(t)
+    nuw, nsw = "nuw" in inst.flags, "nsw" in inst.flags
+    wraps = inst.name in addresses
+    if bits > 64 or not (nuw or nsw or wraps):
+        return None
+    a, b = c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    rules = [(False, nuw, "nuw"), (True, nsw, "nsw")]
+
+    def outside(x: Array, y: Array, signed: bool) -> Array:
+        low, high = bitfn.limits(bits, signed)
+        if inst.op == "shl":
+            wide = (alu.sign_extended(x, bits) if signed else x).astype(object) << np.minimum(y, bits).astype(object)
+        else:
+            wide = bitfn.exact(inst.op, t, signed)(x, y)
+        return ((wide < low) | (wide > high)).astype(bool)
+
+    def run(r: list[Any], m: Machine) -> None:
+        x, y = r[a], r[b]
+        over = {signed: outside(x, y, signed) for signed in (False, True)}
+        for signed, promised, word in rules:
+            if promised:
+                _complain(m, inst, over[signed], f"the result overflows, which '{word}' promises that it never does",
+                          f"drop {word}, or compute in a wider type")  # fmt: skip
+        if wraps:
+            _complain(m, inst, over[False] & over[True], f"address arithmetic overflows {bits} bits",
+                      "compute the address in 64 bits")  # fmt: skip
+
+    return run
+
+
+def _complain(m: Machine, inst: Inst, over: Array, what: str, fix: str) -> None:
+    if not over.any():
+        return
+    bad = (over.any(axis=-1) if over.ndim == 4 else over) & m.mask
+    if bad.any():
+        m.fault(inst, what, bad, fix)
