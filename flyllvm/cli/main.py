@@ -27,6 +27,7 @@ COMMANDS = {
     "link": "link an object file into a code object",
     "layout": "evaluate expressions of the layout algebra",
     "atoms": "list the atoms, their rows, layouts and cost",
+    "smoke": "run a graded set of kernels on the GPU and compare each with the simulator",
     "doctor": "check what this installation can do",
 }
 
