@@ -93,10 +93,7 @@ class WorkerProcess:
         argv = command(python)
         self._log = _log_file()
         try:
-            if hasattr(os, "posix_spawn") and sys.platform != "win32":
-                self._spawn(argv)
-            else:
-                self._start(argv)
+            self._start(argv)
         except OSError as e:
             os.close(self._log)
             raise CodegenError(
@@ -104,12 +101,19 @@ class WorkerProcess:
                 fix=f"set {PYTHON_VARIABLE} to a Python that has llvmlite",
             ) from None
 
-    def _spawn(self, argv: list[str]) -> None:
+    def _start(self, argv: list[str]) -> None:
         ours_in, theirs_out = _pipe()
         theirs_in, ours_out = _pipe()
-        actions = [(os.POSIX_SPAWN_DUP2, fd, n) for n, fd in enumerate((theirs_in, theirs_out, self._log))]
         try:
-            self.pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
+            if hasattr(os, "posix_spawn"):
+                files = enumerate((theirs_in, theirs_out, self._log))
+                actions = [(os.POSIX_SPAWN_DUP2, fd, standard) for standard, fd in files]
+                self.pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
+            else:
+                import subprocess
+
+                self._popen = subprocess.Popen(argv, stdin=theirs_in, stdout=theirs_out, stderr=self._log)
+                self.pid = self._popen.pid
         except OSError:
             os.close(ours_in)
             os.close(ours_out)
@@ -118,14 +122,6 @@ class WorkerProcess:
             os.close(theirs_in)
             os.close(theirs_out)
         self._source, self._sink = ours_in, ours_out
-
-    def _start(self, argv: list[str]) -> None:
-        import subprocess
-
-        pipe = subprocess.PIPE
-        self._popen = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=self._log)
-        self.pid = self._popen.pid
-        self._source, self._sink = self._popen.stdout.fileno(), self._popen.stdin.fileno()
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -137,6 +133,7 @@ class WorkerProcess:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._trim_log()
+        guard = self._guard(timeout)
         try:
             self._write(marshal.dumps(request, 2))
             if not self._started:
@@ -149,11 +146,28 @@ class WorkerProcess:
             self.kill()
             raise WorkerDied(f"did not finish within {timeout:g} s", self.words(), True) from None
         except (EOFError, OSError):
-            raise WorkerDied(self._obituary(), self.words()) from None
+            how = self._obituary()
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WorkerDied(f"did not finish within {timeout:g} s", self.words(), True) from None
+            raise WorkerDied(how, self.words()) from None
         except BaseException:
             # Interrupted between request and answer: the stream is out of step.
             self.kill()
             raise
+        finally:
+            if guard is not None:
+                guard.cancel()
+
+    def _guard(self, timeout: float | None) -> Any:
+        """A timer that ends the worker, where its pipes cannot be polled."""
+        if self._popen is None or timeout is None:
+            return None
+        import threading
+
+        timer = threading.Timer(timeout, self._popen.kill)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _write(self, body: bytes) -> None:
         view = memoryview(len(body).to_bytes(4, "little") + body)
@@ -181,7 +195,7 @@ class WorkerProcess:
 
     def _wait(self, deadline: float) -> None:
         if self._popen is not None:
-            return  # pipes of this platform cannot be polled; the limit is not enforced there
+            return  # the guard watches the time
         if self._poll is None:
             import select
 

@@ -75,3 +75,11 @@ def build(fn: Callable[[Making], object], target: Target | str = GFX942, **attrs
     with kernel("k", target, **attrs) as k:
         fn(k)
     return k
+
+
+def long_module(n: int) -> str:
+    """A module of ``n`` dependent multiplications, to keep LLVM busy."""
+    lines = ["%v0 = mul i32 %n, %n", "%v1 = mul i32 %v0, %n"]
+    lines += [f"%v{i} = mul i32 %v{i - 1}, %v{i // 2}" for i in range(2, n)]
+    body = "\n  ".join([*lines, f"store i32 %v{n - 1}, ptr addrspace(1) %p"])
+    return f"define amdgpu_kernel void @k(i32 %n, ptr addrspace(1) %p) {{\n  {body}\n  ret void\n}}\n"

@@ -19,7 +19,7 @@ from flyllvm.codegen.x86 import host_target
 from flyllvm.errors import CodegenError
 from flyllvm.ir import types as t
 from flyllvm.target import Target
-from tests.codegen.kernels import GFX942, Making, build
+from tests.codegen.kernels import GFX942, Making, build, long_module
 
 pytestmark = pytest.mark.llvm
 
@@ -227,13 +227,6 @@ def test_f64_functions_without_code_are_refused_before_llvm() -> None:
 
 
 # --- limits and life ------------------------------------------------------------------------------
-
-
-def long_module(n: int) -> str:
-    lines = [
-        f"%v{i} = mul i32 {'%n' if i == 0 else f'%v{i - 1}'}, {'%n' if i < 2 else f'%v{i // 2}'}" for i in range(n)
-    ]
-    return module("\n  ".join([*lines, f"store i32 %v{n - 1}, ptr addrspace(1) %p"]), "i32 %n, ptr addrspace(1) %p")
 
 
 def test_a_compilation_that_takes_too_long_is_ended() -> None:
