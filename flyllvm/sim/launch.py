@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LaunchError, SimError
+from ..errors import LaunchError
 from ..target import Target
 from . import arguments, matrix, types as ty
 from .checks import level
@@ -100,17 +100,18 @@ def compiled(ir_text: str, kernel: str | None, target: Target, source_name: str,
 
     Raises:
         ParseError: The text is no valid module.
-        SimError: The kernel does not exist or uses something unknown.
+        LaunchError: The kernel does not exist.
+        SimError: It uses something unknown.
     """
     module = parse_module(ir_text, source_name)
     names = module.kernels()
     if kernel is None:
         if len(names) != 1:
-            raise SimError(f"the module has {len(names)} kernels: {', '.join(names) or 'none'}", fix="name one")
+            raise LaunchError(f"the module has {len(names)} kernels: {', '.join(names) or 'none'}", fix="name one")
         kernel = names[0]
     function = module.functions.get(kernel)
     if function is None or not function.blocks:
-        raise SimError(f"the module has no kernel @{kernel}", fix=f"it has: {', '.join(names) or 'none'}")
+        raise LaunchError(f"the module has no kernel @{kernel}", fix=f"it has: {', '.join(names) or 'none'}")
     return Compiler(module, function, target, target.wave_size, level(checks)).build()
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import SimError
+from ..errors import LaunchError, SimError
 from ..target import Target
 from . import alu, types as ty
 from .cfg import Node
@@ -32,7 +32,7 @@ class LdsLayout:
     """Addresses of the LDS variables of a module.
 
     Raises:
-        SimError: They need more LDS than the target has.
+        LaunchError: They need more LDS than the target has.
     """
 
     def __init__(self, module: Module, kernel: Function, target: Target) -> None:
@@ -68,7 +68,7 @@ class LdsLayout:
             end += dynamic_bytes
         total = self.static_bytes + dynamic_bytes
         if total > self.target.lds_bytes:
-            raise SimError(
+            raise LaunchError(
                 f"@{self.kernel.name} needs {total} bytes of LDS, {self.target.processor} has {self.target.lds_bytes}",
                 fix="use smaller tiles or fewer stages",
             )

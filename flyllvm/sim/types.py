@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import SimError
+
 
 class Type:
     """Base of all types; ``str`` prints it as LLVM does."""
@@ -264,7 +266,7 @@ def dtype_of(t: Type) -> np.dtype[Any]:
     """The NumPy dtype that holds one element of a scalar or vector type.
 
     Raises:
-        TypeError: The type has no such dtype (aggregates, descriptors, fp128).
+        SimError: The type has no such dtype (aggregates, descriptors, fp128).
     """
     if isinstance(t, VecType):
         t = t.elem
@@ -274,7 +276,7 @@ def dtype_of(t: Type) -> np.dtype[Any]:
         return _FLOAT_DTYPES[t.text]
     if isinstance(t, PtrType) and t.space not in (7, 8, 9):
         return int_dtype(pointer_bits(t.space))
-    raise TypeError(f"no NumPy dtype for {t}")
+    raise SimError(f"no value of type {t} can be computed with", fix="use integers, floats, pointers, vectors of them")
 
 
 def scalar_of(t: Type) -> Type:
