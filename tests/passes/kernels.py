@@ -9,9 +9,8 @@ import numpy as np
 
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
-from flyllvm.ir import types as t
 from flyllvm.ir.builder import Builder
-from flyllvm.ir.core import Kernel, Op, Value
+from flyllvm.ir.core import Kernel, Op
 from flyllvm.ir.verifier import verify
 from flyllvm.passes import expand, to_ssa
 from flyllvm.target import Target
@@ -66,8 +65,3 @@ def copy_atom(dtype: Any, bits: int | None = None) -> Any:
 def b() -> Builder:
     """The builder of the kernel being traced."""
     return Builder.current()
-
-
-def i32(value: int) -> Value:
-    """A constant."""
-    return b().constant(value, t.I32)
