@@ -103,8 +103,7 @@ def gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, vec_in: int = 8, vec_out: int
     fetch(0)
 
     # At least one step, so that K = 0 needs no branch: its loads read zero.
-    @fx.loop(0, fx.max(k_size, 1), TILE_K)
-    def _(k):
+    for k in range(0, fx.max(k_size, 1), TILE_K):
         for registers, target in zip(staged, targets):
             fx.copy(wide, registers, target)
         fx.barrier()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FlyError, TraceError
+from ..errors import TraceError
 from ..expr.specs import PointerSpec, ScalarSpec, Spec, TensorSpec, parse_spec
 from ..ir.builder import Builder
 from ..ir.core import Kernel
@@ -72,13 +72,14 @@ class KernelFunction:
         kernel.attrs.update(given)
         if "known_block_size" in given:
             kernel.attrs["known_block_size"] = _block(given["known_block_size"], target)
-        b = Builder(kernel, target, self.fn.__code__)
+        # Loaded here: what never traces needs no syntax trees.
+        from .rewrite import AuthorErrors, rewritten
+
+        fn = rewritten(self.fn)
+        b = Builder(kernel, target, fn.__code__)
         args = self._arguments(kernel, specs, self.constants_for(specs, constants))
-        with b:
-            try:
-                self.fn(**args)
-            except FlyError as e:
-                raise e.at(b.location()) from None
+        with b, AuthorErrors(b):
+            fn(**args)
         kernel.body.append(Return((), (), None, (), kernel.loc))
         return kernel
 

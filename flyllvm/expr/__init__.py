@@ -22,7 +22,7 @@ from .atoms import (
     make_tiled_mma,
     mma_atom_call,
 )
-from .control import loop
+from .control import const_expr, range_constexpr
 from .fastmath import fastmath
 from .gpu import (
     barrier,

@@ -1,30 +1,44 @@
-"""Traced loops and branches as functions; ``for``, ``while`` and ``if`` of a kernel are rewritten to these."""
+"""Compile-time control flow: what says that a loop or condition is Python's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..errors import TraceError
 from ..ir.builder import Builder
-from .leaves import to_leaves
-from .numeric import Int32, Int64
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ..ir.core import Value
+from .numeric import Boolean, Numeric
 
 
-def loop(lower: Any, upper: Any, step: Any = 1) -> Callable[[Callable[[Any], None]], None]:
-    """Decorator: runs the function below it as the body of a traced loop.
+def const_expr(x: Any) -> Any:
+    """The value of ``x``, which must be known while tracing.
 
-    ``@fx.loop(0, n, 32)`` over ``def _(k): ...`` is a loop at run time with ``k`` as its index; register
-    memory written inside keeps its values over iterations.
+    Raises:
+        TraceError: It is known only at run time.
     """
+    if isinstance(x, (Numeric, Value)):
+        known = x.static_value()
+        if known is None:
+            raise TraceError(
+                "const_expr of a run-time value",
+                Builder.current().location(),
+                "pass a compile-time value, or leave const_expr out",
+            )
+        return bool(known) if type(x) is Boolean else known
+    return x
 
-    def run(body: Callable[[Any], None]) -> None:
-        b = Builder.current()
 
-        def wrapped(index: Any) -> None:
-            body(Int64.wrap(index) if index.width == 64 else Int32.wrap(index))
+def range_constexpr(*args: Any) -> range:
+    """``range`` over compile-time numbers; a loop over it is unrolled while tracing.
 
-        b.for_(to_leaves(lower), to_leaves(upper), to_leaves(step), [], wrapped)
-
-    return run
+    Raises:
+        TraceError: A bound is known only at run time.
+    """
+    for x in args:
+        if isinstance(x, (Numeric, Value)) and x.static_value() is None:
+            raise TraceError(
+                "range_constexpr with a bound that is known only at run time",
+                Builder.current().location(),
+                "use range(...) for a loop at run time",
+            )
+    return range(*(int(const_expr(x)) for x in args))

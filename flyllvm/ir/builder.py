@@ -8,6 +8,7 @@ not depend on a loop is outside of it before LLVM sees the kernel.
 from __future__ import annotations
 
 import threading
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError, VerifyError
@@ -46,8 +47,8 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         self.target = target
         self.block = kernel.body
         self.loc: Location | None = None
-        #: Why a variable of the author has no value after a branch or loop, by (file, name).
-        self.unset: dict[tuple[str, str], str] = {}
+        #: Why a variable of the author has no value after a branch or loop, and what to write: by (file, name).
+        self.unset: dict[tuple[str, str], tuple[str, str]] = {}
         self._root_code = root_code
         self._memo: dict[int, dict[tuple[Any, ...], Op]] = {id(kernel.body): {}}
         self._keep: list[Block] = [kernel.body]
@@ -185,6 +186,65 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         self.block.append(made)
         return made.results
 
+    def branch(
+        self,
+        cond: Value,
+        then: Callable[[], object],
+        otherwise: Callable[[], object],
+        join: Callable[[Callable[[int, Callable[[], list[Value]]], list[Value]]], tuple[list[Value], list[Value]]],
+    ) -> list[Value]:
+        """``scf.if`` that decides what its branches yield once both are built; selects where both are small and pure.
+
+        Args:
+            cond: The condition, an i1.
+            then: Builds the first branch.
+            otherwise: Builds the second branch.
+            join: Returns the values both yield; its argument ``within(i, make)`` runs ``make`` at the end of branch i.
+        """
+        made = self._open(If, [cond], (), 2)
+        regions = made.regions
+        self._region(regions[0], lambda: then() and ())
+        self._region(regions[1], lambda: otherwise() and ())
+        first, second = join(lambda i, make: self._region(regions[i], make))
+        if _is_cheap(made, first, second):
+            return self._selects(made, first, second)
+        self._close(regions[0], first)
+        self._close(regions[1], second)
+        made.results = [Value(v.type, made, i) for i, v in enumerate(first)]
+        for result, x, y in zip(made.results, first, second):
+            if isinstance(result.type, t.IntType):
+                result.divisibility = gcd(x.divisibility, y.divisibility)
+                if x.range and y.range:
+                    result.range = (min(x.range[0], y.range[0]), max(x.range[1], y.range[1]))
+        self.block.append(made)
+        return made.results
+
+    def _selects(self, made: Op, first: Sequence[Value], second: Sequence[Value]) -> list[Value]:
+        """The operations of both branches here, and a select for each value."""
+        moved: dict[int, Value] = {}
+        outer = self.loc
+        for region in made.regions:
+            for o in region.ops:
+                self.loc = o.loc
+                operands = [moved.get(id(v), v) for v in o.operands]
+                new = self.emit(o.name, operands, [r.type for r in o.results], o.attrs or None)
+                for old, result in zip(o.results, new.results):
+                    moved[id(old)] = result
+                    result.divisibility = max(result.divisibility, old.divisibility)
+                    result.range = result.range or old.range
+        self.loc = made.loc
+        cond = made.operands[0]
+        out = [self._select(cond, moved.get(id(x), x), moved.get(id(y), y)) for x, y in zip(first, second)]
+        self.loc = outer
+        return out
+
+    def _select(self, cond: Value, x: Value, y: Value) -> Value:
+        if x.type == t.I1 and y.static_value() == 0:
+            return self.andi(cond, x)
+        if x.type == t.I1 and x.static_value() == 1:
+            return self.ori(cond, y)
+        return self.select(cond, x, y)
+
     def for_(
         self,
         lower: int | Value,
@@ -202,13 +262,11 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         if first is not None:
             index.range = (first, max(first, last - 1) if last is not None else (1 << (low.width - 1)) - 1)
             if by is not None:
-                from math import gcd
-
                 index.divisibility = gcd(first, by) or 1
         carried = [region.add_arg(v.type) for v in inits]
         outer = self.block
         values = self._region(region, body, index, *carried)
-        self._check_carried(made, [v.type for v in inits], values)
+        self._check_carried(made, [v.type for v in made.operands[3:]], values)
         self._close(region, values)
         outer.append(made)
         return made.results
@@ -231,11 +289,37 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         self._close(made.regions[0], [cond, *passed], Condition)
         body_args = [made.regions[1].add_arg(v.type) for v in passed]
         values = self._region(made.regions[1], after, *body_args)
-        self._check_carried(made, [v.type for v in inits], values)
+        self._check_carried(made, [v.type for v in made.operands], values)
         self._close(made.regions[1], values)
-        made.results = [Value(v.type, made, i) for i, v in enumerate(passed)]
+        made.results = [Value(a.type, made, i) for i, a in enumerate(made.regions[1].args)]
         outer.append(made)
         return made.results
+
+    def carry(self, init: Value) -> None:
+        """One more carried value for the loop whose body is being built; the body yields its next value last."""
+        loop = self.block.parent
+        if loop is None or loop.name not in _LOOPS:
+            raise VerifyError("carry outside of a loop body", self.location(), "call it in the body of a loop")
+        loop.operands.append(init)
+        self.block.add_arg(init.type)
+        if loop.name == "scf.for":
+            loop.results.append(Value(init.type, loop, len(loop.results)))
+        else:
+            before = loop.regions[0]
+            before.ops[-1].operands.append(before.add_arg(init.type))
+
+    def mark(self) -> tuple[Block, int]:
+        """The present place, for ``rollback``."""
+        return self.block, len(self.block.ops)
+
+    def rollback(self, mark: tuple[Block, int]) -> None:
+        """Takes back the operations that were made in this block since the mark."""
+        block, count = mark
+        gone = {id(o) for o in block.ops[count:]}
+        del block.ops[count:]
+        memo = self._memo[id(block)]
+        for key in [k for k, o in memo.items() if id(o) in gone]:
+            del memo[key]
 
     def _check_carried(self, made: Op, want: list[t.Type], values: Sequence[Value]) -> None:
         got = [v.type for v in values]
@@ -245,6 +329,16 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
                 made.loc,
                 "keep the type of every carried variable the same over iterations",
             )
+
+
+#: Operations that two branches may have together to run without a branch.
+_CHEAP = 8
+
+
+def _is_cheap(made: Op, first: Sequence[Value], second: Sequence[Value]) -> bool:
+    ops = [o for region in made.regions for o in region.ops]
+    plain = all(isinstance(v.type, t.ScalarType) for v in (*first, *second))
+    return plain and len(ops) <= _CHEAP and all(o.pure and not o.regions for o in ops)
 
 
 def _freeze(attrs: dict[str, Any]) -> tuple[Any, ...]:

@@ -105,13 +105,12 @@ def _frames(key: list[Any]) -> tuple[Frame, ...]:
     """Frames of (code, line, code, line, ...); parts of one function are one frame, at the innermost line."""
     out: list[Frame] = []
     inner: tuple[str, int] | None = None
-    for code, line in zip(key[::2], key[1::2], strict=True):
-        place = inner or (code.co_filename, line)
-        if code.co_qualname.endswith(REGION_SUFFIX) or code.co_name in _COMPREHENSIONS:
-            inner = place
-            continue
-        inner = None
-        out.append(Frame(*place, code.co_name, code.co_firstlineno))
-    if inner is not None:
-        out.append(Frame(*inner, "", 0))
+    last = len(key) - 2
+    for i in range(0, len(key), 2):
+        code = key[i]
+        place = inner or (code.co_filename, key[i + 1])
+        part = code.co_qualname.endswith(REGION_SUFFIX) or code.co_name in _COMPREHENSIONS
+        inner = place if part and i < last else None
+        if inner is None:
+            out.append(Frame(*place, code.co_name, code.co_firstlineno))
     return tuple(out)

@@ -69,14 +69,19 @@ class If(Op):
 class For(Op):
     """``scf.for``: operands (lower, upper, step, inits...); body arguments (index, carried...).
 
-    The index runs from ``lower`` while it is less than ``upper`` (signed), by a positive ``step``.
+    The index runs from ``lower`` while it is less than ``upper`` (signed), by a positive ``step``.  Attr ``unroll``
+    is a hint for LLVM: false, true (as it sees fit) or a count.
     """
 
     __slots__ = ()
     name = "scf.for"
     arity = (3, ANY, ANY, 1)
+    attr_names = ("unroll",)
 
     def verify(self) -> None:
+        unroll = self.attrs.get("unroll", True)
+        if not isinstance(unroll, (bool, int)) or unroll < 0:
+            raise self.fail(f"unroll is {unroll!r}", "use true, false or a positive count")
         if len(self.operands) < 3 or len(self.regions) != 1:
             raise self.fail("needs lower, upper, step and one body", "build it with Builder.for_")
         index = self.operands[0].type

@@ -1,0 +1,211 @@
+"""Rewriting of the author's functions so that their control flow can depend on run-time values.
+
+A kernel, and every function of the author's that it calls, is compiled again from its source with branches and loops
+turned into calls (``rewrite_ast``).  File, line numbers, closure and globals stay the author's.  The result is kept
+for each code object.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import functools
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FlyError, TraceError
+from ..expr import control_flow
+from ..ir.location import REGION_SUFFIX
+from .rewrite_ast import HOOKS, REGION, Rewriter, local_names
+from .rewrite_source import find, future_flags, is_author_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..ir.builder import Builder
+    from .rewrite_source import Found
+
+
+class _Hooks:
+    """What the rewritten code calls, as attributes: the hooks of ``expr.control_flow``, and ``callee``."""
+
+    if_ = staticmethod(control_flow.if_)
+    for_ = staticmethod(control_flow.for_)
+    while_ = staticmethod(control_flow.while_)
+    ifexp = staticmethod(control_flow.ifexp)
+    and_ = staticmethod(control_flow.and_)
+    or_ = staticmethod(control_flow.or_)
+    not_ = staticmethod(control_flow.not_)
+    compare = staticmethod(control_flow.compare)
+    plain = staticmethod(control_flow.plain)
+    plain_range = staticmethod(control_flow.plain_range)
+    callee: Callable[[Any], Any]
+
+
+_PLAIN_MODULES = ("flyllvm", "math", "operator", "functools", "itertools")
+#: id of a code object -> (itself, to keep it alive; what it became, ``None`` when it stays as it is).
+_DONE: dict[int, tuple[CodeType, CodeType | None]] = {}
+_CALLABLE: dict[type, bool] = {}
+_CELL = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
+_HOOKS_CELL = _CELL(_Hooks)
+
+
+def rewritten(fn: FunctionType) -> FunctionType:
+    """The function with its control flow rewritten; itself where nothing is to do or its source is not available."""
+    code = fn.__code__
+    known = _DONE.get(id(code))
+    if known is None:
+        known = _DONE[id(code)] = (code, _rewrite(fn))
+        if known[1] is not None:
+            _DONE[id(known[1])] = (known[1], None)
+    made = known[1]
+    if made is None:
+        return fn
+    cells = dict(zip(code.co_freevars, fn.__closure__ or ()))
+    cells[HOOKS] = _HOOKS_CELL
+    closure = tuple([cells[name] for name in made.co_freevars])
+    new = FunctionType(made, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    new.__kwdefaults__ = fn.__kwdefaults__
+    return new
+
+
+def callee(f: Any) -> Any:
+    """What a rewritten function calls where the author wrote ``f(...)``."""
+    kind = type(f)
+    if kind is FunctionType:
+        return rewritten(f)
+    if kind is MethodType:
+        inner = f.__func__
+        if type(inner) is FunctionType:
+            new = rewritten(inner)
+            return f if new is inner else MethodType(new, f.__self__)
+        return f
+    if kind is functools.partial:
+        return functools.partial(callee(f.func), *f.args, **f.keywords)
+    called = _CALLABLE.get(kind)
+    if called is None:
+        method = getattr(kind, "__call__", None)
+        called = type(method) is FunctionType and is_author_code(method.__code__, method.__globals__)
+        _CALLABLE[kind] = called
+    return MethodType(rewritten(kind.__call__), f) if called else f
+
+
+_Hooks.callee = staticmethod(callee)
+
+
+class AuthorErrors:
+    """Context in which rewritten code runs: its errors get the author's line, and lost variables their reason."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b = b
+
+    def __enter__(self) -> None:
+        """Nothing to set up."""
+
+    def __exit__(self, kind: object, error: BaseException | None, tb: object) -> None:
+        if isinstance(error, FlyError):
+            line = control_flow.author_line(error)
+            error.at(self.b.kernel.loc if line is None else f"{line[0]}:{line[1]}")
+        elif isinstance(error, NameError):
+            reason = control_flow.explain(error, self.b)
+            if reason is not None:
+                raise reason from None
+
+
+def _rewrite(fn: FunctionType) -> CodeType | None:
+    code = fn.__code__
+    if HOOKS in code.co_freevars or not is_author_code(code, fn.__globals__):
+        return None
+    found = find(code, fn.__globals__)
+    return None if found is None else _compile(fn, found)
+
+
+def _compile(fn: FunctionType, found: Found) -> CodeType | None:
+    code = fn.__code__
+    node = copy.deepcopy(found.node)
+    _strip(node, code.co_firstlineno)
+    names = local_names(node) | set(code.co_freevars)
+    Rewriter(_plain_in(fn.__globals__, names)).visit(node)
+    made = compile(_around(node, found.owner, code), code.co_filename, "exec", future_flags(code), dont_inherit=True)
+    new = _inside(made, node.name)
+    if HOOKS not in new.co_freevars:
+        return None
+    if not set(new.co_freevars) <= {*code.co_freevars, HOOKS}:
+        raise TraceError(
+            f"the control flow of {fn.__qualname__} cannot be rewritten: its source reads other variables than its code",
+            f"{code.co_filename}:{code.co_firstlineno}",
+            "import the file again after editing it",
+        )
+    return _renamed(new, code.co_name, code.co_qualname)
+
+
+def _strip(node: ast.FunctionDef, first_line: int) -> None:
+    """Leaves out what was evaluated when the function was made: decorators, defaults, annotations."""
+    node.name = REGION  # a name of its own, so that the function's name in its body stays what it was
+    marker = ast.Constant(None)
+    marker.lineno = marker.end_lineno = first_line
+    marker.col_offset = marker.end_col_offset = 0
+    node.decorator_list = [marker]  # never run; it keeps the function's first line
+    node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
+    node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
+    node.returns = None
+    for arg in ast.walk(node.args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
+
+
+def _around(node: ast.FunctionDef, owner: str | None, code: CodeType) -> ast.Module:
+    """A module with the function inside another whose parameters are its free variables, so they are free again."""
+    free = [n for n in code.co_freevars if owner is None or n != "__class__"]
+    body: list[ast.stmt] = [node]
+    if owner is not None:
+        # Private names are spelled after the class.
+        wrapper = ast.ClassDef(owner, [], [], [node], [])
+        wrapper.type_params = []  # type: ignore[attr-defined]
+        body = [wrapper] if owner in free else [ast.Global([owner]), wrapper]
+    args = ast.arguments([], [ast.arg(n) for n in (*free, HOOKS)], None, [], [], None, [])
+    maker = ast.FunctionDef("<maker>", args, body, [], None, None)
+    maker.type_params = []  # type: ignore[attr-defined]
+    for n in (maker, *body):
+        if n is not node:
+            ast.copy_location(n, node)
+    return ast.fix_missing_locations(ast.Module([maker], []))
+
+
+def _plain_in(namespace: dict[str, Any], local: set[str]) -> Callable[[ast.expr], bool]:
+    """A test for expressions whose call can never reach the author's code."""
+
+    def plain(func: ast.expr) -> bool:
+        if isinstance(func, ast.Name):
+            return func.id not in local and func.id not in namespace and hasattr(builtins, func.id)
+        while isinstance(func, ast.Attribute):
+            func = func.value
+            if isinstance(func, ast.Name) and func.id not in local:
+                root = namespace.get(func.id)
+                return isinstance(root, ModuleType) and root.__name__.partition(".")[0] in _PLAIN_MODULES
+        return False
+
+    return plain
+
+
+def _inside(code: CodeType, name: str) -> CodeType:
+    """The code object of a function's definition inside a module's."""
+    while code.co_name != name:
+        code = next(c for c in code.co_consts if isinstance(c, CodeType))
+    return code
+
+
+def _renamed(code: CodeType, name: str, qualname: str) -> CodeType:
+    """The code with generated functions under the author's name, marked for ``ir.location``."""
+    consts = []
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            if const.co_name.startswith(REGION) or const.co_varnames[:1] == (REGION,):
+                base = qualname.removesuffix(REGION_SUFFIX)
+                const = _renamed(const, name, base + REGION_SUFFIX)
+            else:
+                base = qualname.removesuffix(REGION_SUFFIX)
+                const = _renamed(const, const.co_name, f"{base}.<locals>.{const.co_name}")
+        consts.append(const)
+    return code.replace(co_name=name, co_qualname=qualname, co_consts=tuple(consts))

@@ -1,0 +1,121 @@
+"""The syntax tree of a function, from the file that it was written in."""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import linecache
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..ir.location import is_author_file
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_FLAGS = 0
+for _name in __future__.all_feature_names:
+    _FLAGS |= getattr(__future__, _name).compiler_flag
+
+
+class Found:
+    """A function definition.
+
+    Attributes:
+        node: Its syntax tree; shared, so copy it before changing it.
+        owner: Name of the class whose body holds it, or ``None``; it decides how ``__names`` are spelled.
+    """
+
+    __slots__ = ("node", "owner")
+
+    def __init__(self, node: ast.FunctionDef, owner: str | None) -> None:
+        self.node = node
+        self.owner = owner
+
+
+#: File name -> (its lines, definitions by (name, first line)).
+_FILES: dict[str, tuple[list[str], dict[tuple[str, int], list[Found]]]] = {}
+
+
+def is_author_code(code: CodeType, namespace: dict[str, Any]) -> bool:
+    """Whether a function is the kernel author's own: not flyllvm's, Python's or an installed library's.
+
+    An installed file that uses flyllvm counts as the author's.
+    """
+    name = code.co_filename
+    if not is_author_file(name):
+        return False
+    if any(part in name for part in _INSTALLED):
+        return any(_is_ours(v) for v in list(namespace.values()))
+    return not name.startswith((_LIBRARY, "<frozen"))
+
+
+def _is_ours(value: object) -> bool:
+    # A module has a name, anything else the name of the module it comes from.
+    name = getattr(value, "__name__", None) if type(value) is type(os) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] == "flyllvm"
+
+
+def first_line(node: ast.FunctionDef) -> int:
+    """The line Python records for a function: its first decorator's, if it has any."""
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def _index(tree: ast.Module) -> dict[tuple[str, int], list[Found]]:
+    table: dict[tuple[str, int], list[Found]] = {}
+    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while stack:
+        node, owner = stack.pop()
+        if isinstance(node, ast.FunctionDef):
+            table.setdefault((node.name, first_line(node)), []).append(Found(node, owner))
+        # Private names are spelled after the innermost class around them, through functions too.
+        inner = node.name if isinstance(node, ast.ClassDef) else owner
+        stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+    return table
+
+
+def find(code: CodeType, namespace: dict[str, Any]) -> Found | None:
+    """The definition a code object was compiled from; ``None`` where no source fits it."""
+    name = code.co_filename
+    lines = linecache.getlines(name, namespace)
+    if not lines:
+        return None
+    known = _FILES.get(name)
+    if known is None or known[0] != lines:
+        try:
+            known = _FILES[name] = (lines, _index(ast.parse("".join(lines))))
+        except (SyntaxError, ValueError):
+            return None
+    fitting = [f for f in known[1].get((code.co_name, code.co_firstlineno), ()) if _fits(f.node, code)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _fits(node: ast.FunctionDef, code: CodeType) -> bool:
+    """Whether parameters and assigned names agree, so that a file edited after its import is not taken."""
+    from .rewrite_names import assigned, declared
+
+    a = node.args
+    positional = [x.arg for x in (*a.posonlyargs, *a.args)]
+    given = [*positional, *(x.arg for x in a.kwonlyargs)]
+    given += [x.arg for x in (a.vararg, a.kwarg) if x is not None]
+    if code.co_argcount != len(positional) or list(code.co_varnames[: len(given)]) != _mangled(given, code):
+        return False
+    out = {n for names in declared(node.body) for n in names}
+    wanted = set(_mangled([n for n in assigned(node.body) if n not in out and n not in given], code))
+    return wanted <= {*code.co_varnames, *code.co_cellvars}
+
+
+def _mangled(names: list[str], code: CodeType) -> list[str]:
+    # Only private names of methods are spelled differently; those are compared by their ending.
+    if not any(n.startswith("__") and not n.endswith("__") for n in names):
+        return names
+    have = (*code.co_varnames, *code.co_cellvars)
+    return [next((h for h in have if h.endswith(n) and h.startswith("_")), n) for n in names]
+
+
+def future_flags(code: CodeType) -> int:
+    """The ``from __future__`` choices a code object was compiled with, for ``compile``."""
+    return code.co_flags & _FLAGS
