@@ -80,7 +80,7 @@ def emission() -> tuple[dict[str, float], dict[str, str]]:
 
     target = Target.parse("gfx942")
     specs: list[Any] = [fx.parse_spec("f16[?,?]:(?,1){div=8,align=16}")] * 3
-    kernel = gemm.gemm.trace(specs, target, {"vec": 8})
+    kernel = gemm.gemm.trace(specs, target)
     module = ssa_stage(atoms_stage(Module([kernel]), target), target)
     plain = Options(debug=False)
     texts = {"lines": emit_module(module, target), "plain": emit_module(module, target, plain)}

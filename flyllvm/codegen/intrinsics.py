@@ -30,6 +30,9 @@ GENERIC = frozenset(
 )
 _UNIFORM = ("readfirstlane", "readlane", "ballot", "workgroup.id", "s.", "kernarg.segment.ptr", "implicitarg.ptr")
 
+# Without operands that differ, lanes still get results of their own.
+_PER_LANE = ("mbcnt", "workitem.id", "interp.", "lds.", "live.mask", "ps.live")
+
 _TABLE: list[str] = []
 _ARCHS: dict[str, int] = {}
 
@@ -58,7 +61,7 @@ class Intrinsic:
         signature: ``result (args)`` in LLVM's spelling.
         imms: Positions of operands that must be constants.
         archs: Processors that have it; ``gfx1100:w64`` in waves of 64 lanes only.
-        pure: Touches no memory and no other lane.
+        pure: Touches no memory, and lanes with equal operands get equal results.
         uniform: Gives all lanes of a wave the same result.
     """
 
@@ -69,7 +72,7 @@ class Intrinsic:
         self.imms = tuple([int(i) for i in imms.split(",")]) if imms else ()
         bits = int(mask, 16)
         self.archs = [a for a, bit in _ARCHS.items() if bits & bit]
-        self.pure = "p" in flags
+        self.pure = "p" in flags and not self.name.startswith(tuple([_PREFIX + p for p in _PER_LANE]))
         self.uniform = self.name.startswith(tuple([_PREFIX + u for u in _UNIFORM]))
 
     def on(self, target: Target) -> bool:

@@ -213,8 +213,11 @@ def table() -> dict[str, Handler]:
     if not _TABLE:
         from . import lower_arith, lower_atoms, lower_control, lower_gpu, lower_memory, lower_vector
 
+        made: dict[str, Handler] = {}
         for module in (lower_arith, lower_vector, lower_memory, lower_atoms, lower_control, lower_gpu):
-            _TABLE.update(module.TABLE)
+            made |= module.TABLE
+        # At once: another thread must not see a part of it.
+        _TABLE.update(made)
     return _TABLE
 
 

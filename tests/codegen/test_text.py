@@ -202,6 +202,15 @@ def test_uniformity_follows_the_operands(em: FunctionBuilder) -> None:
     assert em.binary("add", arg("%x"), arg("%y")).uniform
     assert not em.binary("add", arg("%x"), lane).uniform
     assert em.intrinsic("amdgcn.readfirstlane.i32", ll.I32, [lane]).uniform
+    assert em.intrinsic("amdgcn.sad.u8", ll.I32, [arg("%x"), arg("%y"), arg("%z")]).uniform
+    assert not em.intrinsic("amdgcn.sad.u8", ll.I32, [arg("%x"), lane, arg("%z")]).uniform
+
+
+def test_lanes_differ_even_where_operands_do_not(em: FunctionBuilder) -> None:
+    ones, zero = em.const(ll.I32, -1), em.const(ll.I32, 0)
+    low = em.intrinsic("amdgcn.mbcnt.lo", ll.I32, [ones, zero])
+    assert not low.uniform and not em.intrinsic("amdgcn.mbcnt.hi", ll.I32, [ones, low]).uniform
+    assert not em.intrinsic("amdgcn.workitem.id.x", ll.I32, []).uniform
 
 
 @pytest.mark.parametrize(
