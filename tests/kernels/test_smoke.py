@@ -17,9 +17,7 @@ from flyllvm.kernels.smoke.runner import _simulated, difference
 from flyllvm.target import CHIPS, Target
 from tests.hip_double.build import Double, Launch
 from tests.hip_double.execute import Executor
-from tests.runtime.conftest import REAL, double, loaded_double, restart
-
-__all__ = ["double", "loaded_double"]  # fixtures, used by name
+from tests.hip_double.fixtures import REAL, restart
 
 GFX942 = Target.parse("gfx942")
 

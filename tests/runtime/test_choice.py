@@ -8,7 +8,7 @@ from flyllvm.errors import LaunchError
 from flyllvm.runtime.choice import find_device
 from flyllvm.target import Target
 from tests.hip_double.build import Double
-from tests.runtime.conftest import restart
+from tests.hip_double.fixtures import load_double, restart
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,9 @@ def test_an_unknown_choice_lists_the_legal_ones(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("FLYLLVM_DEVICE", "cuda")
     with pytest.raises(LaunchError, match=r"(?s)FLYLLVM_DEVICE='cuda'.*auto, hip, sim"):
         find_device(Target.parse("gfx942"))
+
+
+def test_the_double_is_invisible_to_tests_that_do_not_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_double()
+    monkeypatch.delenv("FLYLLVM_DEVICE", raising=False)
+    assert find_device(Target.parse("gfx942")) is None

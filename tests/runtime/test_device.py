@@ -9,7 +9,7 @@ from flyllvm.errors import LaunchError
 from flyllvm.runtime import Device, HipError, check_launch, devices
 from tests.codeobject.images import object_bytes
 from tests.hip_double.build import Double
-from tests.runtime.conftest import restart
+from tests.hip_double.fixtures import restart
 
 ARCHES = [
     ("gfx90a:sramecc+:xnack-", 64, 104, 65536),

@@ -18,7 +18,7 @@ from flyllvm.runtime import DeviceArray, Event, HipError, Stream
 from flyllvm.runtime.hip import hip
 from tests.codeobject.images import NAMES, lld_bytes, object_bytes
 from tests.hip_double.build import SOURCES, Double, compiler
-from tests.runtime.conftest import restart
+from tests.hip_double.fixtures import restart
 
 IMAGE = link(object_bytes("vector_add_gfx942"))
 

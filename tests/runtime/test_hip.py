@@ -12,7 +12,7 @@ import pytest
 from flyllvm.runtime import HipError, hip as hip_module, unavailable
 from flyllvm.runtime.hip import Hip
 from tests.hip_double.build import Double, compiler
-from tests.runtime.conftest import restart
+from tests.hip_double.fixtures import restart
 
 REPORT = """
 import flyllvm.runtime as runtime

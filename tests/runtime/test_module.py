@@ -23,7 +23,7 @@ from flyllvm.runtime import (
 )
 from tests.codeobject.images import object_bytes
 from tests.hip_double.build import Double, Launch
-from tests.runtime.conftest import restart
+from tests.hip_double.fixtures import restart
 
 
 def code(name: str) -> CodeObject:
