@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--rtol", type=float, default=0.0, help="relative tolerance of --expect (default 0: equal)")
     parser.add_argument("--atol", type=float, default=0.0, help="absolute tolerance of --expect (default 0)")
+    parser.add_argument("--profile", action="store_true", help="table per line: traffic, coalescing, bank conflicts")
     parser.add_argument("--checks", default="default", choices=("none", "default", "all"), help="which checkers run")
     parser.add_argument("--check-all", action="store_const", const="all", dest="checks", help="short for --checks all")
     parser.add_argument("--check", action="store_true", help="only list what the simulator does not know, run nothing")
@@ -105,7 +106,7 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     report = simulate(
         text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block),
         args=[a.value for a in arguments], target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave,
-        source_name=ns.file, progress=_progress(), checks=ns.checks,
+        source_name=ns.file, progress=_progress(), checks=ns.checks, profile=ns.profile,
     )  # fmt: skip
     results = [
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected

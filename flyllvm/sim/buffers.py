@@ -87,7 +87,7 @@ def resolve_access(m: Machine, inst: Inst, rsrc: Rsrc, index: Array | None, offs
         if unchecked.any():
             limit = np.where(unchecked, np.int64(1) << 39, limit)
     whole = m.full or (offset.size == 1 and base.size == 1 and limit.size == 1)
-    if whole and m.launch.races is None:
+    if whole and not m.launch.watched:
         return Access(base, offset, limit, False)
     return Access(
         mem_ops.running(m, base), mem_ops.running(m, offset), mem_ops.running(m, limit), True
@@ -117,8 +117,8 @@ def _global(
 
 
 def _rows(m: Machine, good: Array) -> Array | None:
-    """Lane of each part that is in range; only the race check asks, and for it accesses are packed."""
-    return None if m.launch.races is None else np.flatnonzero(m.mask)[np.nonzero(good)[0]]
+    """Lane of each part that is in range; only those who watch accesses ask, and for them accesses are packed."""
+    return np.flatnonzero(m.mask)[np.nonzero(good)[0]] if m.launch.watched else None
 
 
 def _component(t: ty.Type) -> int:
@@ -133,6 +133,8 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
     if _inside(access, byte_count):
         address = access.base + access.offset.view(np.uint64)
         offset, unit = _global(m, inst, address, byte_count, False)
+        if m.launch.profile is not None:
+            m.launch.profile.note(m, inst, "global", offset, byte_count, access.packed)
         if m.launch.races is not None:
             m.launch.races.on_read(m, inst, mem_ops.Located(m.heap, offset, access.packed, unit), byte_count)
         return m.heap.gather(offset, byte_count, unit).view(np.uint8)
@@ -144,8 +146,11 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
     if good.any():
         address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
         offset, unit = _global(m, inst, address, component, False, good)
+        rows = _rows(m, good)
         if m.launch.races is not None:
-            m.launch.races.on_read(m, inst, mem_ops.Located(m.heap, offset, True, unit, _rows(m, good)), component)
+            m.launch.races.on_read(m, inst, mem_ops.Located(m.heap, offset, True, unit, rows), component)
+        if m.launch.profile is not None:
+            m.launch.profile.note(m, inst, "global", offset, component, True, rows)
         out[good] = m.heap.gather(offset, component, unit).view(np.uint8)
     return out.reshape((*good.shape[:-1], byte_count))
 
@@ -169,6 +174,8 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
     if _inside(access, byte_count):
         address = access.base + access.offset.view(np.uint64)
         offset, unit = _global(m, inst, address, byte_count, True)
+        if m.launch.profile is not None:
+            m.launch.profile.note(m, inst, "global", offset, byte_count, access.packed)
         where = mem_ops.Located(m.heap, offset, access.packed, unit)
         mem_ops.write(m, inst, where, raw)
         return
@@ -181,7 +188,10 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
     address = np.broadcast_to(access.base[..., None], good.shape)[good] + starts[good].view(np.uint64)
     data = np.broadcast_to(raw, shape + raw.shape[-1:]).reshape((*shape, -1, component))[good]
     offset, unit = _global(m, inst, address, component, True, good)
-    mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit, _rows(m, good)), np.ascontiguousarray(data))
+    rows = _rows(m, good)
+    if m.launch.profile is not None:
+        m.launch.profile.note(m, inst, "global", offset, component, True, rows)
+    mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit, rows), np.ascontiguousarray(data))
 
 
 # ---- intrinsics
@@ -263,6 +273,8 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
         if good.any():
             address = access.base[good] + access.offset[good].view(np.uint64)
             offset, unit = _global(m, inst, address, byte_count, True)
+        if m.launch.profile is not None:
+            m.launch.profile.note(m, inst, "global", offset, byte_count, access.packed)
 
             def step(value: Array, lanes: Array) -> Array:
                 new = args[0][good][lanes]

@@ -18,6 +18,7 @@ from .global_race import GlobalShadow
 from .ir import Inst
 from .machine import Machine
 from .parser import parse_module
+from .profile import Profile, rows_by_line
 from .report import SimReport
 from .values import Array, scalar
 
@@ -41,8 +42,14 @@ class Launch:
         self.clipped: dict[Inst, int] = {}
         self.warnings: dict[str, None] = {}
         self.races: GlobalShadow | None = None
+        self.profile: Profile | None = None
         if program.checks.global_races:
             self.races = GlobalShadow(self, self.heap.data.size, program.heap_granule)
+
+    @property
+    def watched(self) -> bool:
+        """Whether someone wants to see each global access lane by lane."""
+        return self.races is not None or self.profile is not None
 
     def group_name(self, linear: int) -> str:
         """Coordinates of a workgroup as text."""
@@ -146,6 +153,7 @@ def simulate(
     max_steps: int = 2_000_000,
     source_name: str = "<llvm-ir>",
     progress: Callable[[int, int], None] | None = None,
+    profile: bool = False,
 ) -> SimReport:
     """Runs a kernel over NumPy arrays, from its LLVM IR text, with all default checks.
 
@@ -164,6 +172,7 @@ def simulate(
         checks: ``none`` (bounds and barriers only), ``default``, or ``all`` (global races, overflow, uniformity too).
         max_steps: Basic blocks that a chunk of workgroups may run before it counts as endless.
         source_name: File name for locations without debug information.
+        profile: Count memory segments and LDS bank conflicts per line (slower).
         progress: Called with the number of workgroups done and of all, after each chunk.
 
     Raises:
@@ -181,6 +190,8 @@ def simulate(
     arguments.check_count(program.kernel, args)
     buffers = arguments.Buffers(program.kernel, args, program.constants, program.addresses)
     launch = Launch(program, dims, items, chip.wave_size, dynamic_lds_bytes, max_steps, buffers)
+    if profile:
+        launch.profile = Profile(chip.chip.lds_banks)
     values = [arguments.value_of(program.kernel, i, a, buffers) for i, a in enumerate(args)]
     for node in program.nodes:
         node.runs = node.lane_runs = node.wave_runs = 0
@@ -242,6 +253,8 @@ def _fill(report: SimReport, launch: Launch) -> None:
             if inst.op == "call" and matrix.supports(kind):
                 report.matrix_flops += matrix.flops(kind) * node.wave_runs
     report.warnings = list(launch.warnings)
+    report.lines = rows_by_line(launch, launch.profile)
+    report.profiled = launch.profile is not None
     for inst, lanes in launch.clipped.items():
         where = program.where(inst)
         report.clipped[where] = report.clipped.get(where, 0) + lanes

@@ -69,6 +69,8 @@ def locate(
     unit = unit_of(byte_count, known)
     space = _space(m, inst, space_name)
     _check_bounds(m, inst, space, pointer, byte_count, write)
+    if m.launch.profile is not None and space_name != "private":
+        m.launch.profile.note(m, inst, space_name, pointer, byte_count, packed)
     if space_name == "global":
         return Located(space, (pointer - np.uint64(space.base)).view(np.int64), packed, unit)
     offset = pointer.astype(np.int64)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from .profile import table
+
 FOOTER = (
     "Checked: the LLVM IR as written. Out of scope: waits and hazards that LLVM's back end inserts after it, "
     "occupancy, timing."
@@ -27,6 +29,8 @@ class SimReport:
         clipped: Lanes whose buffer access went past the end of the descriptor, by author's location.
         warnings: What is legal but probably not meant.
         lds_bytes: LDS of a workgroup.
+        lines: Counts per author's line, see `profile.rows_by_line`.
+        profiled: Memory traffic and bank conflicts were counted.
     """
 
     def __init__(self, kernel: str, target: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
@@ -39,6 +43,8 @@ class SimReport:
         self.clipped: dict[str, int] = {}
         self.warnings: list[str] = []
         self.lds_bytes = 0
+        self.lines: list[dict[str, Any]] = []
+        self.profiled = False
 
     @property
     def clipped_lanes(self) -> int:
@@ -68,6 +74,8 @@ class SimReport:
             lines.append(f"  {count:>12}  {kind}")
         for where, count in self.clipped.items():
             lines.append(f"  {count:>12}  lanes clipped by the descriptor at {where}")
+        if self.profiled:
+            lines.extend(table(self.lines))
         lines.extend(f"  warning: {text}" for text in self.warnings)
         return "\n".join([*lines, f"  {FOOTER}"])
 

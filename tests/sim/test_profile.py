@@ -1,0 +1,69 @@
+"""Counts per line: coalescing of global accesses, LDS bank conflicts, FLOPs, divergence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flyllvm.sim import SimReport, simulate
+from flyllvm.sim.profile import bank_cycles
+from tests.sim.kernels import LDS, gemm, kernel, line_of
+
+pytestmark = pytest.mark.sim
+
+
+def _row(report: SimReport, line: int) -> dict:
+    return next(row for row in report.lines if row["where"] == f"k.ll:{line}")
+
+
+def _strided_load(stride: int) -> tuple[SimReport, str]:
+    text = kernel(
+        f"%i = mul i32 %t, {stride}\n%p = getelementptr i32, ptr addrspace(1) %x, i32 %i\n"
+        "%v = load i32, ptr addrspace(1) %p, align 4\nret void",
+        "ptr addrspace(1) %x",
+    )
+    data = np.zeros(128 * stride, np.uint32)
+    return simulate(text, grid=1, block=128, args=[data], source_name="k.ll", profile=True), text
+
+
+@pytest.mark.parametrize(("stride", "small", "large"), [(1, 8, 4), (2, 16, 8), (16, 128, 64), (32, 128, 128)])
+def test_segments_of_global_loads(stride: int, small: int, large: int) -> None:
+    report, text = _strided_load(stride)
+    row = _row(report, line_of(text, "%v = load"))
+    assert (row["segments_64"], row["segments_128"], row["global_bytes"]) == (small, large, 512)
+
+
+@pytest.mark.parametrize(
+    ("stride_words", "byte_count", "banks", "factor"),
+    [(1, 4, 32, 1), (2, 4, 32, 2), (32, 4, 32, 32), (33, 4, 32, 1), (32, 4, 64, 32), (0, 4, 32, 1), (4, 16, 32, 1),
+     (32, 16, 32, 8), (36, 16, 32, 1)],
+)  # fmt: skip
+def test_bank_conflicts_of_strided_accesses(stride_words: int, byte_count: int, banks: int, factor: int) -> None:
+    lane = np.arange(64)
+    cycles, ideal = bank_cycles(lane * 0, lane, lane * stride_words * 4, byte_count, banks)
+    assert ideal == 64 * max(1, byte_count // 4) // banks
+    assert cycles == factor * ideal
+
+
+def test_bank_conflicts_are_counted_where_they_happen() -> None:
+    text = kernel(
+        "%i = mul i32 %l, 4\n%p = getelementptr i32, ptr addrspace(3) @lds, i32 %i\n"
+        "store i32 %t, ptr addrspace(3) %p, align 4\nret void",
+        "",
+        LDS,
+    )
+    report = simulate(text, grid=1, block=64, args=[], source_name="k.ll", profile=True)
+    row = _row(report, line_of(text, "store i32 %t"))
+    assert (row["lds_cycles"], row["lds_ideal_cycles"], row["lds_bytes"]) == (8, 2, 256)
+    assert "4.00x" in report.render()
+
+
+def test_profile_changes_no_result_and_counts_flops() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-4, 5, (32, 32)).astype(np.float16), rng.integers(-4, 5, (16, 32)).astype(np.float16)
+    c = np.zeros((32, 16), np.float32)
+    report = simulate(gemm(), grid=1, block=128, args=[a, b, c, 32], source_name="k.ll", profile=True)
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+    assert report.matrix_flops == sum(row["matrix_flops"] for row in report.lines) == 2 * 32 * 16 * 32
+    assert _row(report, line_of(gemm(), "%fa = load"))["lds_cycles"] > 0
+    assert report.to_dict()["lines"] == report.lines
