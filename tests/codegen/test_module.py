@@ -11,6 +11,7 @@ from flyllvm.codegen import Options, compile_llvm, emit_module
 from flyllvm.codegen.amdgpu import Amdgpu
 from flyllvm.codegen.debug_info import short_path
 from flyllvm.codegen.x86 import X86
+from flyllvm.codeobject import inspect, link
 from flyllvm.errors import CodegenError, TargetError
 from flyllvm.ir import types as t
 from flyllvm.ir.core import Kernel, Module
@@ -286,3 +287,33 @@ def test_the_kernel_location_is_where_errors_about_it_point() -> None:
     assert made.kernel.loc is HERE
     with pytest.raises(CodegenError, match=r"author.py:7: known_block_size"):
         emit_module(Module([made.kernel]), GFX942)
+
+
+# --- what the loader sees -------------------------------------------------------------------------
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("cov", [400, 500, 600])
+def test_hidden_arguments_are_there_only_when_they_are_used(cov: int) -> None:
+    def asks(k: Making) -> None:
+        k.b.ptr_store(k.op("gpu.block_dim", [], [t.I32], dimension="x"), k.ptr("p", t.I32))
+
+    plain = inspect(link(compile_llvm(build(stores).text(cov=cov), GFX942).object)).kernels["k"]
+    asking = inspect(link(compile_llvm(build(asks).text(cov=cov), GFX942).object)).kernels["k"]
+    assert plain.kernarg_bytes == 8 and [a.name for a in plain.args] == ["p"]
+    # Version 4 reads the block size out of the dispatch packet.
+    assert (asking.kernarg_bytes > 200) == (cov >= 500)
+
+
+@pytest.mark.llvm
+def test_the_loader_sees_the_block_size_and_the_static_lds() -> None:
+    def fn(k: Making) -> None:
+        tile = k.b.shared(t.F32, 1024)
+        k.b.ptr_store(k.b.constant(1.0, t.F32), k.b.add_offset(tile, k.b.thread_id()))
+        k.b.barrier()
+        k.b.ptr_store(k.b.ptr_load(tile), k.ptr("p"))
+
+    text = build(fn, known_block_size=(256, 1, 1)).text()
+    info = inspect(link(compile_llvm(text, GFX942).object)).kernels["k"]
+    assert info.lds_bytes == 1024 and info.max_workgroup_size == 256
+    assert info.vgpr_spill_count == 0 and info.scratch_bytes == 0
