@@ -273,8 +273,9 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
         if good.any():
             address = access.base[good] + access.offset[good].view(np.uint64)
             offset, unit = _global(m, inst, address, byte_count, True)
-        if m.launch.profile is not None:
-            m.launch.profile.note(m, inst, "global", offset, byte_count, access.packed)
+            rows = np.flatnonzero(m.mask)[good]
+            if m.launch.profile is not None:
+                m.launch.profile.note(m, inst, "global", offset, byte_count, True, rows)
 
             def step(value: Array, lanes: Array) -> Array:
                 new = args[0][good][lanes]
@@ -282,7 +283,7 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
                     return np.where(value == args[1][good][lanes], new, value)
                 return update(value, new)
 
-            located = mem_ops.Located(m.heap, offset, True, unit, np.flatnonzero(m.mask)[good])
+            located = mem_ops.Located(m.heap, offset, True, unit, rows)
             if m.launch.races is not None:
                 changes = np.ones(len(offset), bool)
                 m.launch.races.on_write(m, inst, located, byte_count, ATOMIC, lambda: changes, lambda: None)
