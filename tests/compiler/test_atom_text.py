@@ -140,8 +140,9 @@ def test_the_state_of_a_copy_to_lds_is_a_literal_struct_of_two_fields(ssa: bool)
     filecheck(
         art.llvm_ir,
         """
-        CHECK: insertvalue { i32, i32 } { i32 poison, i32 {{[0-9]+}} }, i32 %n, 0
-        CHECK: [[OFFSET:%v[0-9]+]] = extractvalue { i32, i32 } %v{{[0-9]+}}, 0
+        CHECK: insertvalue { i32, i32 } { i32 poison, i32 0 }, i32 %n, 0
+        CHECK: [[STATE:%v[0-9]+]] = insertvalue { i32, i32 } { i32 poison, i32 16 }, i32 %v{{[0-9]+}}, 0
+        CHECK-NEXT: [[OFFSET:%v[0-9]+]] = extractvalue { i32, i32 } [[STATE]], 0
         CHECK: [[BYTES:%v[0-9]+]] = mul i32 [[OFFSET]], 4
         CHECK: raw.ptr.buffer.load.lds({{.*}}, ptr addrspace(3) {{.*}}, i32 4, i32 {{.*}}, i32 [[BYTES]], i32 16, i32 0)
         """,

@@ -1,0 +1,670 @@
+"""Control flow of kernels, run in the simulator against the same Python on plain numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flyllvm.compiler as flyc
+import flyllvm.expr as fx
+
+pytestmark = pytest.mark.sim
+
+LANES = 64
+COUNTS = [0, 1, 3, 64]
+
+
+def compiled(kernel, *specs):
+    return flyc.compile(kernel, *specs, arch="gfx942", stop_after="llvm")
+
+
+def run(kernel, *args, out=np.int32):
+    """What a kernel (out, arrays..., numbers...) writes; one workgroup of 64 lanes."""
+    result = np.zeros(LANES, out)
+    name = {np.int32: "i32", np.float32: "f32"}
+    specs = [f"{name[a.dtype.type]}[?]" if isinstance(a, np.ndarray) else fx.Int32 for a in (result, *args)]
+    compiled(kernel, *specs).simulate(result, *args, grid=1, block=LANES)
+    return result
+
+
+def lanes(f):
+    return np.array([f(t) for t in range(LANES)], np.int32)
+
+
+# --- if -------------------------------------------------------------------------------------------
+
+
+@flyc.kernel
+def nested_if(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    x = A[t]
+    if x > n:
+        if x % 2 == 0:
+            y = x * 2
+        else:
+            y = x * 3
+            x = x - 1
+    elif x == n:
+        y = A[0] + 100
+    else:
+        y = -x
+        if t < 5:
+            y = y + n
+    C[t] = y + x
+
+
+@pytest.mark.parametrize("n", [0, 7, 30])
+def test_if_elif_else_nests_as_in_python(n):
+    a = np.arange(LANES, dtype=np.int32) * 7 % 40
+
+    def ref(t):
+        x = int(a[t])
+        if x > n:
+            if x % 2 == 0:
+                y = x * 2
+            else:
+                y = x * 3
+                x = x - 1
+        elif x == n:
+            y = int(a[0]) + 100
+        else:
+            y = -x
+            if t < 5:
+                y = y + n
+        return y + x
+
+    assert (run(nested_if, a, n) == lanes(ref)).all()
+
+
+@flyc.kernel
+def store_in_branch(C: fx.Tensor):
+    t = fx.thread_idx.x
+    if t % 3 == 0:
+        C[t] = t
+    else:
+        if t % 3 == 1:
+            C[t] = -t
+
+
+def test_a_branch_may_only_write_memory():
+    assert (run(store_in_branch) == lanes(lambda t: (t, -t, 0)[t % 3])).all()
+
+
+@flyc.kernel
+def python_if(C: fx.Tensor, A: fx.Tensor, mode: fx.Constexpr[str]):
+    t = fx.thread_idx.x
+    if mode == "none":
+        return
+    names = []
+    for word in ["a", "b", "c"]:
+        if word == "c":
+            break
+        if mode != "both" and word == "b":
+            continue
+        names.append(word)
+    total = len(names)
+    if total > 1 and not mode.startswith("x"):
+        C[t] = A[t] + total
+    else:
+        C[t] = A[t]
+
+
+@pytest.mark.parametrize(("mode", "added"), [("both", 2), ("one", 0), ("none", None)])
+def test_python_conditions_and_loops_run_while_tracing(mode, added):
+    c, a = np.zeros(LANES, np.int32), np.arange(LANES, dtype=np.int32)
+    made = flyc.compile(
+        python_if, "i32[?]", "i32[?]", arch="gfx942", constants={"mode": mode}, stop_after="llvm"
+    )
+    assert "scf." not in made.fly_ir
+    made.simulate(c, a, grid=1, block=LANES)
+    assert (c == (0 if added is None else a + added)).all()
+
+
+@flyc.kernel
+def branch_keeps_vector(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    piece = fx.make_view(A.iter + t // 16 * 4, fx.make_layout(4, 1))
+    v = piece.load()
+    if t % 2 == n:
+        v = v * 2
+    else:
+        v = piece.load() + 1
+    C[t] = v[0] + v[1] + v[2] + v[3]
+
+
+def test_a_branch_hands_on_a_whole_vector():
+    a = np.arange(LANES, dtype=np.int32)
+    got = run(branch_keeps_vector, a, 1)
+    sums = a[:16].reshape(4, 4).sum(axis=1)
+    assert (got == lanes(lambda t: sums[t // 16] * 2 if t % 2 == 1 else sums[t // 16] + 4)).all()
+    assert "phi <4 x i32>" in compiled(branch_keeps_vector, "i32[?]", "i32[?]", fx.Int32).llvm_ir
+
+
+# --- expressions ----------------------------------------------------------------------------------
+
+
+@flyc.kernel
+def expressions(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    x = A[t]
+    a = x if x > n else -x
+    b = A[x] if 0 <= x < 64 else 1000
+    c = 1 if not x > n else 0
+    d = (x > 3 and x < 20) or x == 33
+    e = 1 if 1 < x <= t != 7 else 0
+    C[t] = a + b + c * 10 + fx.Int32(d) * 100 + e * 1000
+
+
+@pytest.mark.parametrize("n", [0, 11])
+def test_conditional_expressions_boolean_operators_and_chains_are_those_of_python(n):
+    a = (np.arange(LANES, dtype=np.int32) * 37 % 101) - 20
+    a[a >= 64] += 100000  # far outside: only short circuit keeps the load from it
+
+    def ref(t):
+        x = int(a[t])
+        first = x if x > n else -x
+        b = int(a[x]) if 0 <= x < 64 else 1000
+        c = 1 if not x > n else 0
+        d = (x > 3 and x < 20) or x == 33
+        e = 1 if 1 < x <= t != 7 else 0
+        return first + b + c * 10 + d * 100 + e * 1000
+
+    assert (run(expressions, a, n) == lanes(ref)).all()
+
+
+@flyc.kernel
+def short_circuit(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    both = t < n and A[t] > 5
+    either = t >= n or A[t] > 5
+    C[t] = fx.Int32(both) + 2 * fx.Int32(either)
+
+
+def test_and_and_or_evaluate_the_second_operand_only_where_it_decides():
+    a = np.arange(10, dtype=np.int32)  # lanes from 10 on may not read it
+    got = run(short_circuit, a, 10)
+    assert (got == lanes(lambda t: int(t < 10 and a[t] > 5) + 2 * int(t >= 10 or a[t] > 5))).all()
+
+
+@flyc.kernel
+def number_and_or(C: fx.Tensor, A: fx.Tensor):
+    t = fx.thread_idx.x
+    x = A[t]
+    C[t] = (x or 7) + 100 * (x and 5)
+
+
+def test_and_and_or_of_numbers_give_an_operand_as_in_python():
+    a = np.arange(LANES, dtype=np.int32) % 3
+    assert (run(number_and_or, a) == lanes(lambda t: int(a[t] or 7) + 100 * int(a[t] and 5))).all()
+
+
+def test_small_pure_branches_become_selects():
+    @flyc.kernel
+    def pick(C: fx.Tensor, n: fx.Int32):
+        t = fx.thread_idx.x
+        y = t
+        if t < n:
+            y = n * 2
+        C[t] = y if y > 3 and t != 9 else 0
+
+    text = compiled(pick, "i32[?]", fx.Int32).llvm_ir
+    assert "br i1" not in text and text.count("select") == 2
+    c = np.zeros(LANES, np.int32)
+    compiled(pick, "i32[?]", fx.Int32).simulate(c, 5, grid=1, block=LANES)
+    assert (c == lanes(lambda t: 0 if t == 9 or (10 if t < 5 else t) <= 3 else 10 if t < 5 else t)).all()
+
+
+# --- for ------------------------------------------------------------------------------------------
+
+
+@flyc.kernel
+def for_sum(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    total = 0
+    last = -1
+    for i in range(n):
+        total = total * 3 + A[i] + t
+        last = i
+    C[t] = total + last
+
+
+@flyc.kernel
+def unrolled_sum(C: fx.Tensor, A: fx.Tensor, n: fx.Constexpr[int]):
+    t = fx.thread_idx.x
+    total = fx.Int32(0)
+    last = -1
+    for i in fx.range_constexpr(n):
+        total = total * 3 + A[i] + t
+        last = i
+    C[t] = total + last
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_a_traced_loop_equals_the_unrolled_one(n):
+    a = np.arange(LANES, dtype=np.int32) * 5 - 20
+    c = np.zeros(LANES, np.int32)
+    made = flyc.compile(unrolled_sum, "i32[?]", "i32[?]", arch="gfx942", constants={"n": n}, stop_after="llvm")
+    made.simulate(c, a, grid=1, block=LANES)
+    assert "scf.for" not in made.fly_ir
+    assert (run(for_sum, a, n) == c).all()
+    if n == 0:
+        assert (c == -1).all()
+
+
+@flyc.kernel
+def bounds(C: fx.Tensor, low: fx.Int32, high: fx.Int32, step: fx.Constexpr[int]):
+    t = fx.thread_idx.x
+    seen = 1
+    for i in range(low, high, step):
+        seen = seen * 7 + i
+    C[t] = seen
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(0, 10, 3), (5, 5, 1), (7, 2, 1), (-4, 9, 4), (10, 0, -3), (3, 9, -1)])
+def test_bounds_and_steps_are_those_of_range(low, high, step):
+    made = flyc.compile(bounds, "i32[?]", fx.Int32, fx.Int32, arch="gfx942", constants={"step": step}, stop_after="llvm")
+    c = np.zeros(LANES, np.int32)
+    made.simulate(c, low, high, grid=1, block=LANES)
+    seen = 1
+    for i in range(low, high, step):
+        seen = seen * 7 + i
+    assert (c == np.int32(((seen + (1 << 31)) % (1 << 32)) - (1 << 31))).all()
+
+
+@flyc.kernel
+def index_survives(C: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    i = fx.Int32(-5)
+    for i in range(2, n):
+        C[t] = t
+    C[t] = i
+
+
+@pytest.mark.parametrize(("n", "last"), [(0, -5), (2, -5), (9, 8)])
+def test_the_last_index_survives_a_loop_over_a_variable_that_existed(n, last):
+    assert (run(index_survives, n) == last).all()
+
+
+@flyc.kernel
+def deep(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    acc = fx.Int32(0)
+    count = 0
+    j = t % 4
+    while j < n:
+        for i in range(j):
+            if A[i] % 2 == 0:
+                acc += A[i]
+            else:
+                acc -= i
+                if acc < -10:
+                    acc = acc + 100
+                    count += 1
+        j += 1
+    C[t] = acc * 10 + count
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 12])
+def test_if_in_for_in_while(n):
+    a = (np.arange(LANES, dtype=np.int32) * 7919) % 23
+
+    def ref(t):
+        acc, count, j = 0, 0, t % 4
+        while j < n:
+            for i in range(j):
+                if a[i] % 2 == 0:
+                    acc += int(a[i])
+                else:
+                    acc -= i
+                    if acc < -10:
+                        acc, count = acc + 100, count + 1
+            j += 1
+        return acc * 10 + count
+
+    assert (run(deep, a, n) == lanes(ref)).all()
+
+
+# --- while ----------------------------------------------------------------------------------------
+
+
+@flyc.kernel
+def collatz(C: fx.Tensor):
+    t = fx.thread_idx.x
+    x, steps = t + 1, 0
+    while x != 1 and steps < 1000:
+        x = x // 2 if x % 2 == 0 else 3 * x + 1
+        steps += 1
+    C[t] = steps
+
+
+def test_a_while_loop_runs_for_each_lane_its_own_count():
+    def ref(t):
+        x, steps = t + 1, 0
+        while x != 1:
+            x, steps = x // 2 if x % 2 == 0 else 3 * x + 1, steps + 1
+        return steps
+
+    assert (run(collatz) == lanes(ref)).all()
+
+
+@flyc.kernel
+def reads_in_condition(C: fx.Tensor, A: fx.Tensor):
+    t = fx.thread_idx.x
+    i = t
+    while A[i] != 0:
+        i = A[i]
+    C[t] = i
+
+
+def test_a_condition_that_reads_memory_is_evaluated_in_the_loop_alone():
+    a = np.maximum(np.arange(LANES, dtype=np.int32) - 3, 0)
+
+    def ref(t):
+        while a[t]:
+            t = a[t]
+        return t
+
+    assert (run(reads_in_condition, a) == lanes(ref)).all()
+    text = compiled(reads_in_condition, "i32[?]", "i32[?]").fly_ir
+    assert text.count("fly.ptr.load") == 2 and text.index("scf.while") < text.index("fly.ptr.load")
+
+
+@flyc.kernel
+def python_then_traced(C: fx.Tensor, A: fx.Tensor):
+    t = fx.thread_idx.x
+    i = 0
+    total = A[t]
+    while i < 3:
+        total += i
+        i += 1
+    while i < 5 + A[0]:
+        total += 10
+        i = i + A[1]
+    C[t] = total
+
+
+def test_a_while_starts_as_python_until_its_condition_is_traced():
+    a = np.arange(2, 2 + LANES, dtype=np.int32)
+    assert (run(python_then_traced, a) == a + 3 + 20).all()
+    text = compiled(python_then_traced, "i32[?]", "i32[?]").fly_ir
+    assert text.count("scf.while") == 1
+
+
+# --- what is carried ------------------------------------------------------------------------------
+
+
+@flyc.kernel
+def vector_sum(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    row = fx.make_view(A.iter, fx.make_layout((2, 2), (1, 2)))
+    acc = row.load()
+    for i in range(n):
+        acc = acc + row.load() * i
+    C[t] = acc[0] + acc[1] * 10 + acc[2] * 100 + acc[3] * 1000
+    fx.make_view(C.iter, fx.make_layout((2, 2), (1, 2))).store(acc)
+
+
+def test_a_vector_is_carried_whole_with_its_shape():
+    a = np.arange(1, 5, dtype=np.int32)
+    text = compiled(vector_sum, "i32[?]", "i32[?]", fx.Int32).llvm_ir
+    assert text.count("phi <4 x i32>") >= 1 and "phi i32" in text
+    assert (run(vector_sum, a, 4)[:4] == a * 7).all()
+
+
+@flyc.kernel
+def containers(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    pair = (A[t], t)
+    accs = [fx.Int32(0), fx.Int32(1), fx.Int32(2)]
+    book = {"sum": fx.Int32(0), "unit": 4, "name": "book", "inner": [fx.Int32(7)]}
+    for i in range(n):
+        pair = (pair[1], pair[0] + i)
+        accs = [acc * 2 + i for acc in accs]
+        book["sum"] = book["sum"] + accs[1]
+        book["inner"][0] += book["unit"]
+    C[t] = pair[0] + pair[1] * 3 + accs[0] + accs[2] + book["sum"] + book["inner"][0]
+
+
+@pytest.mark.parametrize("n", COUNTS[:3] + [9])
+def test_tuples_lists_and_dicts_are_carried(n):
+    a = np.arange(LANES, dtype=np.int32) * 3
+
+    def ref(t):
+        pair, accs, total, inner = (int(a[t]), t), [0, 1, 2], 0, 7
+        for i in range(n):
+            pair = (pair[1], pair[0] + i)
+            accs = [acc * 2 + i for acc in accs]
+            total += accs[1]
+            inner += 4
+        return pair[0] + pair[1] * 3 + accs[0] + accs[2] + total + inner
+
+    assert (run(containers, a, n) == lanes(ref)).all()
+
+
+@flyc.kernel
+def dict_in_branch(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    d = {"a": A[t], "b": t, "keep": 3}
+    same = d
+    if t < n:
+        d["a"] = d["a"] + 100
+    else:
+        d["b"] = d["b"] * 2
+    C[t] = same["a"] + d["b"] * 1000 + d["keep"]
+
+
+def test_a_dict_changed_in_one_branch_does_not_leak_into_the_other():
+    a = np.arange(LANES, dtype=np.int32)
+    got = run(dict_in_branch, a, 20)
+    assert (got == lanes(lambda t: (a[t] + 100 if t < 20 else a[t]) + (t if t < 20 else 2 * t) * 1000 + 3)).all()
+
+
+class Counter:
+    """An object of the author's with state."""
+
+    def __init__(self, start):
+        self.value = start
+        self.step = 2
+
+    def add(self, x):
+        if x % 2 == 0:
+            self.value = self.value + x * self.step
+        else:
+            self.value = self.value - 1
+
+
+@flyc.kernel
+def object_state(C: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    counter = Counter(fx.Int32(5))
+    for i in range(n):
+        counter.add(i + t)
+    C[t] = counter.value + counter.step
+
+
+def test_attributes_of_the_authors_objects_are_carried_and_methods_are_rewritten():
+    def ref(t):
+        value = 5
+        for i in range(6):
+            value += 2 * (i + t) if (i + t) % 2 == 0 else -1
+        return value + 2
+
+    assert (run(object_state, 6) == lanes(ref)).all()
+
+
+class Pair:
+    """A struct that takes part by the two methods."""
+
+    def __init__(self, a, b, tag):
+        self.a, self.b, self.tag = a, b, tag
+
+    def __fly_flatten__(self):
+        return [self.a, self.b]
+
+    def __fly_unflatten__(self, parts):
+        return Pair(*parts, self.tag)
+
+
+@flyc.kernel
+def struct_carry(C: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    p = Pair(fx.Int32(1), t, "tag")
+    for i in range(n):
+        p = Pair(p.b, p.a + i, p.tag)
+    C[t] = p.a + p.b * 100 + len(p.tag)
+
+
+def test_an_object_with_flatten_and_unflatten_is_carried():
+    def ref(t):
+        a, b = 1, t
+        for i in range(5):
+            a, b = b, a + i
+        return a + b * 100 + 3
+
+    assert (run(struct_carry, 5) == lanes(ref)).all()
+
+
+@flyc.kernel
+def pointer_walk(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    p = A.iter + t
+    view = fx.make_view(A.iter, fx.make_layout(2, 1))
+    total = fx.Int32(0)
+    for _ in range(n):
+        total += p[0] + view[1]
+        p = p + 1
+        view = fx.make_view(view.iter + 2, view.layout)
+    C[t] = total
+
+
+def test_pointers_and_tensors_are_carried():
+    a = np.arange(200, dtype=np.int32) ** 2
+    assert (run(pointer_walk, a, 5) == lanes(lambda t: sum(int(a[t + i] + a[2 * i + 1]) for i in range(5)))).all()
+
+
+@flyc.kernel
+def atom_state(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    source = fx.make_view(fx.rocdl.make_buffer_ptr(A.iter, fx.Int64(4 * 256)), fx.make_layout(64, 1))
+    atom = fx.make_copy_atom(fx.rocdl.BufferCopy(32), fx.Int32)
+    atom = atom.set_value("soffset", 0)
+    registers = fx.make_rmem_tensor(1, fx.Int32)
+    total = fx.Int32(0)
+    one = fx.make_layout(1, 1)
+    offset = 0
+    for _ in range(n):
+        fx.copy(atom, source.at(t, one), registers)
+        total += registers[0]
+        offset += 64
+        atom = atom.set_value("soffset", offset)
+    C[t] = total
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_an_atom_whose_state_changes_is_carried(n):
+    a = np.arange(256, dtype=np.int32) * 3
+    assert (run(atom_state, a, n) == lanes(lambda t: sum(int(a[t + 64 * i]) for i in range(n)))).all()
+
+
+@flyc.kernel
+def register_memory(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    r = fx.make_rmem_tensor(4, fx.Int32)
+    r.fill(1)
+    for i in range(n):
+        if i % 2 == 0:
+            r.store(r.load() * 2)
+        else:
+            r[1] = r[1] + A[i]
+    C[t] = r[0] + r[1] * 100
+
+
+def test_register_memory_written_in_regions_becomes_values():
+    a = np.arange(LANES, dtype=np.int32)
+    x, y = 1, 1
+    for i in range(5):
+        x, y = (x * 2, y * 2) if i % 2 == 0 else (x, y + i)
+    assert (run(register_memory, a, 5) == x + 100 * y).all()
+    assert "alloca" not in compiled(register_memory, "i32[?]", "i32[?]", fx.Int32).ssa_ir
+
+
+# --- range(init=) ---------------------------------------------------------------------------------
+
+
+@flyc.kernel
+def init_yield(C: fx.Tensor, A: fx.Tensor, n: fx.Constexpr[int], m: fx.Int32):
+    t = fx.thread_idx.x
+    for i, state in range(0, n, init=[A[t], 1]):
+        total, factor = state
+        results = yield [total + i * factor, factor * 2]
+    for i, (x, y) in range(m, init=[results[0], results[1]]):
+        x = x + y
+        y = y + i
+    C[t] = x * 100 + y
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (4, 0), (4, 3)])
+def test_init_is_carried_whatever_the_bounds_are(n, m):
+    a = np.arange(LANES, dtype=np.int32)
+    made = flyc.compile(init_yield, "i32[?]", "i32[?]", fx.Int32, arch="gfx942", constants={"n": n}, stop_after="llvm")
+    assert made.fly_ir.count("scf.for") == 2
+    c = np.zeros(LANES, np.int32)
+    made.simulate(c, a, m, grid=1, block=LANES)
+
+    def ref(t):
+        x, y = int(a[t]), 1
+        for i in range(n):
+            x, y = x + i * y, y * 2
+        for i in range(m):
+            x = x + y
+            y = y + i
+        return x * 100 + y
+
+    assert (c == lanes(ref)).all()
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+SCALE = 3
+
+
+def clamp(x, low, high=20):
+    if x < low:
+        x = low
+    elif x > high:
+        x = high
+    return x * SCALE
+
+
+def factorial(n):
+    return 1 if n == 0 else n * factorial(n - 1)
+
+
+@flyc.kernel
+def helpers(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    calls = []
+
+    def inner(x):
+        nonlocal t
+        calls.append(1)
+        y = x
+        for i in range(n):
+            if i < 2:
+                y = y + t
+        t = t + 0
+        return y
+
+    apply = [clamp, inner]
+    v = apply[0](A[t], 5)
+    w = apply[1](v)
+    C[fx.thread_idx.x] = w + factorial(4) + len(calls)
+
+
+def test_helpers_closures_and_recursion_are_rewritten():
+    a = np.arange(LANES, dtype=np.int32)
+
+    def ref(t):
+        return min(max(int(a[t]), 5), 20) * 3 + 2 * t + 24 + 1
+
+    assert (run(helpers, a, 7) == lanes(ref)).all()
