@@ -41,7 +41,7 @@ class Device:
         Raises:
             HipError: No such device, or HIP is not available.
         """
-        properties = hip().one("hipGetDeviceProperties", index)
+        properties = hip().properties(index)
         self.index = index
         self.name = _text(properties.name)
         self.target_id = TargetId.parse(_text(properties.gcnArchName))

@@ -81,6 +81,20 @@ class Hip:
         """Calls a HIP function that has one result."""
         return self.call(name, *args)[0]
 
+    def properties(self, index: int) -> Any:
+        """The properties of a device.
+
+        Raises:
+            HipError: No such device.
+        """
+        try:
+            return self.one("hipGetDeviceProperties", index)
+        except TypeError:
+            # hip-python 6 and 7 fill a structure of the caller.
+            properties = self.binding.hipDeviceProp_t()
+            self.call("hipGetDeviceProperties", properties, index)
+            return properties
+
     def _invoke(self, name: str, args: tuple[object, ...]) -> tuple[Any, ...]:
         function = getattr(self.binding, name, None)
         if function is None:
@@ -90,7 +104,7 @@ class Hip:
             return result
         except RuntimeError as error:
             if "dlopen" in str(error):
-                raise _not_found() from None
+                raise _not_found(self.binding.__name__.startswith("rocm")) from None
             raise HipError(
                 f"the HIP library lacks {name}: {error}",
                 fix="install ROCm 6.0 or later, of the major version of hip-python",
@@ -162,15 +176,27 @@ def _failed(call: str, status: Any) -> HipError:
     )
 
 
-def _not_found() -> HipError:
-    """What was looked for and where, and what lies there instead."""
+def _not_found(looks_into_rocm: bool) -> HipError:
+    """What was looked for and where, and what lies there instead.
+
+    Args:
+        looks_into_rocm: Whether this hip-python looks into ROCm's folders, as version 10 does; 6 and 7 leave the search
+            to the dynamic loader.
+    """
     import os
     from glob import glob
 
     roots = {f"${name}": os.environ.get(name) for name in ("ROCM_PATH", "ROCM_HOME")} | {"the default": "/opt/rocm"}
-    places = [f"{label} ({root}/lib)" if root else f"{label} (not set)" for label, root in roots.items()]
-    versioned = [path for root in roots.values() if root for path in sorted(glob(f"{root}/lib/{_LIBRARY}.*"))]
-    fix = f"install ROCm 6.0 or later, or point ROCM_PATH at a directory with lib/{_LIBRARY}"
-    if versioned:
-        fix = f"only {versioned[0]} is there: make a link named {_LIBRARY} to it"
-    return HipError(f"{_LIBRARY} was not found in {', '.join(places)}, nor by the dynamic loader", fix=fix)
+    libraries = [path for root in roots.values() if root for path in sorted(glob(f"{root}/lib/{_LIBRARY}*"))]
+    if looks_into_rocm:
+        places = [f"{label} ({root}/lib)" if root else f"{label} (not set)" for label, root in roots.items()]
+        what = f"{_LIBRARY} was not found in {', '.join(places)}, nor by the dynamic loader"
+        fix = f"install ROCm 6.0 or later, or point ROCM_PATH at a directory with lib/{_LIBRARY}"
+        if libraries:
+            fix = f"only {libraries[0]} is there: make a link named {_LIBRARY} to it"
+    else:
+        what = f"{_LIBRARY} was not found by the dynamic loader, where this version of hip-python looks"
+        fix = "install ROCm 6.0 or later, and name its lib folder in LD_LIBRARY_PATH"
+        if libraries:
+            fix = f"set LD_LIBRARY_PATH={os.path.dirname(libraries[0])} before Python starts"
+    return HipError(what, fix=fix)

@@ -120,3 +120,35 @@ def test_an_error_code_that_the_binding_does_not_know_is_an_error() -> None:
 
     with pytest.raises(HipError, match=r"(?s)hipInit: 4711.*same major version"):
         Hip(Binding).call("hipInit", 0)
+
+
+class Old:
+    """What hip-python 6 and 7 do otherwise; their own wheels were tried by hand."""
+
+    __name__ = "hip.hip"
+
+    class hipDeviceProp_t:
+        name = ""
+
+    @staticmethod
+    def hipGetDeviceProperties(properties: Old.hipDeviceProp_t, index: int) -> tuple[int]:
+        properties.name = f"device {index}"
+        return (0,)
+
+    @staticmethod
+    def hipInit(flags: int) -> None:
+        raise RuntimeError("failed to dlopen 'libamdhip64.so'")
+
+
+def test_older_bindings_fill_a_structure_of_the_caller() -> None:
+    assert Hip(Old()).properties(3).name == "device 3"
+
+
+def test_older_bindings_look_on_the_loaders_path_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path))
+    with pytest.raises(HipError, match=r"(?s)not found by the dynamic loader.*lib folder in LD_LIBRARY_PATH"):
+        Hip(Old()).call("hipInit", 0)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libamdhip64.so").touch()
+    with pytest.raises(HipError, match=rf"set LD_LIBRARY_PATH={tmp_path}/lib before Python starts"):
+        Hip(Old()).call("hipInit", 0)
