@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import linecache
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 from flyllvm.errors import SimError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+_COUNTER = itertools.count()
 
 
 def load(name: str, *edits: tuple[str, str], **extra: Any) -> types.ModuleType:
@@ -25,8 +28,12 @@ def load(name: str, *edits: tuple[str, str], **extra: Any) -> types.ModuleType:
     for old, new in edits:
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path.name}"
         text = text.replace(old, new)
-    module = types.ModuleType(f"spoilt_{name}")
+    module = types.ModuleType(f"loaded_{name}")
     module.__dict__.update(extra)
+    if edits:
+        # A kernel's control flow is read from the source of its file: the edited text gets a file name of its own.
+        path = Path(f"/edited/{next(_COUNTER)}/{path.name}")
+        linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
     exec(compile(text, str(path), "exec"), module.__dict__)
     return module
 
