@@ -58,7 +58,7 @@ class ObjectFile:
         index = {s[0]: i for i, s in enumerate(symbols, 1)}
         symtab_number = len(rows) + len(self.relocations) + 1
         for target, entries in self.relocations.items():
-            body = b"".join(struct.pack("<QIIq", o, k, index[s] if s else 0, a) for o, k, s, a in entries)
+            body = b"".join(struct.pack("<QIIq", o, k, index.get(s, 0), a) for o, k, s, a in entries)
             rows.append([f".rela{rows[target - 1][0]}", RELA, 0x40, body, len(body), 8, symtab_number, target, 24])
         strings, body = bytearray(b"\0"), bytearray(24)
         for name, section, value, size, bind, type, visibility in symbols:

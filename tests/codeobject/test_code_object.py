@@ -201,3 +201,15 @@ assert all(sys.modules[name] is None for name in blocked)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "lookup" in done.stdout
+
+
+def test_the_table_tells_what_is_undefined_and_what_a_launch_must_be() -> None:
+    info = gemm().info
+    info.undefined = ["sinf", "llvm.amdgcn.nothing"]
+    kernel = info.kernels["gemm"]
+    kernel.reqd_workgroup_size = (256, 1, 1)
+    assert "undefined: sinf, llvm.amdgcn.nothing" in info.render()
+    assert "the workgroup must be (256, 1, 1)" in info.render()
+    kernel.args = []
+    assert "gemm: no arguments" in info.render()
+    assert repr(kernel) == "KernelInfo('gemm', vgpr=104, agpr=0, sgpr=33)"

@@ -246,3 +246,35 @@ def test_a_linked_kernel_can_be_loaded_again() -> None:
     code_object = CodeObject.from_image(link(object_bytes("three_kernels_gfx1100")))
     assert list(code_object.kernels) == ["lookup", "state", "shared"]
     assert code_object.kernels["shared"].wave_size == 32
+
+
+def test_two_symbol_tables_are_refused() -> None:
+    obj, _ = code()
+    obj.section(".symtab.2", bytes(24), type=2, flags=0)
+    refused(obj, r"(?s)two symbol tables.*emit the object again")
+
+
+def test_a_symbol_with_a_reserved_section_is_refused() -> None:
+    obj, _ = code()
+    obj.symbol("odd", 0xFFF7)
+    refused(obj, r"symbol odd has section index 0xfff7")
+
+
+def test_symbols_out_of_order_are_refused() -> None:
+    obj, text = code()
+    obj.symbol("f", text)
+    data = obj.build()
+    table = read_elf(data).find(SHT_SYMTAB)
+    assert table is not None
+    at = int.from_bytes(data[0x28:0x30], "little") + 64 * table.index + 44  # sh_info: the first global symbol
+    with pytest.raises(LinkError, match=r"symbol 1 \(f\) breaks the order local, then global"):
+        link(data[:at] + (2).to_bytes(4, "little") + data[at + 4 :])
+
+
+def test_a_reference_to_a_section_that_is_dropped_is_refused() -> None:
+    obj, _ = code()
+    dropped = obj.section(".note.GNU-stack", flags=0)
+    debug = obj.section(".debug_info", bytes(8), flags=0)
+    obj.symbol("", dropped, bind=0, type=3)
+    obj.relocations[debug] = [(0, 3, "", 0)]
+    refused(obj, r"R_AMDGPU_ABS64 to a section that is not linked")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from flyllvm.codeobject import inspect, link
+from flyllvm.codeobject.elf import SHT_SYMTAB
 from flyllvm.codeobject.elf_reader import read_elf
 from flyllvm.errors import LinkError
 from tests.codeobject.images import lld_bytes, object_bytes
@@ -173,6 +174,25 @@ def test_an_entry_outside_the_code_is_refused() -> None:
 def test_anything_but_bytes_is_refused() -> None:
     with pytest.raises(LinkError, match=r"(?s)got str.*binary mode"):
         inspect("text")  # type: ignore[arg-type]
+
+
+def test_a_kernel_twice_and_metadata_that_is_no_map_are_refused() -> None:
+    three = object_bytes("three_kernels_gfx942")
+    assert b"\xa5.name\xa6lookup" in three
+    with pytest.raises(LinkError, match=r"kernel shared twice"):
+        inspect(three.replace(b"\xa5.name\xa6lookup", b"\xa5.name\xa6shared"))
+    start = next(s.offset for s in read_elf(OBJECT).sections if s.name == ".note") + 20
+    with pytest.raises(LinkError, match=r"damaged metadata: no map"):
+        inspect(patched(patched(OBJECT, start - 16, "I", 1), start, "B", 7))
+
+
+def test_a_descriptor_outside_its_section_is_refused() -> None:
+    elf = read_elf(OBJECT)
+    table = elf.find(SHT_SYMTAB)
+    assert table is not None
+    (symbol,) = [s for s in elf.symbols(table) if s.name == "vector_add.kd"]
+    with pytest.raises(LinkError, match=r"vector_add.kd does not lie in the file with its 64 bytes"):
+        inspect(patched(OBJECT, table.offset + 24 * symbol.index + 8, "Q", 1))
 
 
 # Fuzz.

@@ -264,3 +264,10 @@ def test_a_32_bit_field_holds_the_value_or_refuses(value: int) -> None:
         assert not -(1 << 31) <= value < 1 << 31
     else:
         assert int.from_bytes(raw, "little", signed=True) == value
+
+
+def test_a_value_beyond_64_bits_is_refused() -> None:
+    obj, _, data = module()
+    obj.symbol("value", ABS, (1 << 64) - 1, bind=0)
+    obj.relocation(data, 0, rel.ABS64, "value", 1)
+    refused(obj, "against value: 0x10000000000000000 does not fit 64 bits")

@@ -68,3 +68,7 @@ def test_padding_stays_zero_in_a_buffer_that_is_used_again() -> None:
     for values in ([1, 2, 3, -4, -5, -6], [7, 8, 9, 10, 11, 12]):
         packer.pack_into(buffer, values)
         assert buffer.raw == pack_kernarg(info, values, types)
+
+
+def test_none_is_a_null_pointer_on_the_fast_way() -> None:
+    assert packed(kernel((0, 8, "global_buffer")), [None], (None,)) == bytes(8)

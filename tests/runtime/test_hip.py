@@ -152,3 +152,10 @@ def test_older_bindings_look_on_the_loaders_path_only(tmp_path: Path, monkeypatc
     (tmp_path / "lib" / "libamdhip64.so").touch()
     with pytest.raises(HipError, match=rf"set LD_LIBRARY_PATH={tmp_path}/lib before Python starts"):
         Hip(Old()).call("hipInit", 0)
+
+
+def test_an_unknown_name_of_the_room_is_an_attribute_error() -> None:
+    import flyllvm.runtime
+
+    with pytest.raises(AttributeError, match=r"'flyllvm.runtime' has no attribute 'nothing'"):
+        flyllvm.runtime.nothing  # noqa: B018
