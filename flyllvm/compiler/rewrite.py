@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, TraceError
 from ..expr import control_flow
-from ..ir.location import REGION_SUFFIX
+from ..ir.location import REGION_SUFFIX, is_author_file
 from .rewrite_ast import HOOKS, REGION, Rewriter, local_names
 from .rewrite_source import find, future_flags, is_author_code
 
@@ -46,7 +46,10 @@ class _Hooks:
 _PLAIN_MODULES = ("flyllvm", "math", "operator", "functools", "itertools")
 #: id of a code object -> (itself, to keep it alive; what it became, ``None`` when it stays as it is).
 _DONE: dict[int, tuple[CodeType, CodeType | None]] = {}
-_CALLABLE: dict[type, bool] = {}
+#: Functions of the author's whose source does not exist, or is not what was loaded.
+_NO_SOURCE: dict[int, CodeType] = {}
+#: Class -> its ``__call__`` where that is the author's.
+_CALLABLE: dict[type, tuple[FunctionType | None]] = {}
 _CELL = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
 _HOOKS_CELL = _CELL(_Hooks)
 
@@ -85,10 +88,10 @@ def callee(f: Any) -> Any:
         return functools.partial(callee(f.func), *f.args, **f.keywords)
     called = _CALLABLE.get(kind)
     if called is None:
-        method = getattr(kind, "__call__", None)
-        called = type(method) is FunctionType and is_author_code(method.__code__, method.__globals__)
-        _CALLABLE[kind] = called
-    return MethodType(rewritten(kind.__call__), f) if called else f
+        method = next((vars(c)["__call__"] for c in kind.__mro__ if "__call__" in vars(c)), None)
+        own = type(method) is FunctionType and is_author_code(method.__code__, method.__globals__)
+        called = _CALLABLE[kind] = (method if own else None,)
+    return f if called[0] is None else MethodType(rewritten(called[0]), f)
 
 
 _Hooks.callee = staticmethod(callee)
@@ -97,20 +100,35 @@ _Hooks.callee = staticmethod(callee)
 class AuthorErrors:
     """Context in which rewritten code runs: its errors get the author's line, and lost variables their reason."""
 
-    def __init__(self, b: Builder) -> None:
+    def __init__(self, b: Builder, root: FunctionType) -> None:
         self.b = b
+        self.root = root.__code__
 
     def __enter__(self) -> None:
         """Nothing to set up."""
 
     def __exit__(self, kind: object, error: BaseException | None, tb: object) -> None:
         if isinstance(error, FlyError):
-            line = control_flow.author_line(error)
-            error.at(self.b.kernel.loc if line is None else f"{line[0]}:{line[1]}")
+            error.at(control_flow.author_location(error, self.root) or self.b.kernel.loc)
+            name = _without_source(error)
+            if name:
+                text = f"{name} runs as plain Python: its source must be in a file, unchanged since it was loaded"
+                error.fix = f"{error.fix}; {text}" if error.fix else text
         elif isinstance(error, NameError):
-            reason = control_flow.explain(error, self.b)
+            reason = control_flow.explain(error, self.b, self.root)
             if reason is not None:
                 raise reason from None
+
+
+def _without_source(error: BaseException) -> str | None:
+    """The author's innermost function in a traceback, if its source was not found."""
+    tb, name = error.__traceback__, None
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if is_author_file(code.co_filename):
+            name = code.co_name if id(code) in _NO_SOURCE else None
+        tb = tb.tb_next
+    return name
 
 
 def _rewrite(fn: FunctionType) -> CodeType | None:
@@ -118,7 +136,10 @@ def _rewrite(fn: FunctionType) -> CodeType | None:
     if HOOKS in code.co_freevars or not is_author_code(code, fn.__globals__):
         return None
     found = find(code, fn.__globals__)
-    return None if found is None else _compile(fn, found)
+    if found is None:
+        _NO_SOURCE[id(code)] = code
+        return None
+    return _compile(fn, found)
 
 
 def _compile(fn: FunctionType, found: Found) -> CodeType | None:
@@ -133,7 +154,7 @@ def _compile(fn: FunctionType, found: Found) -> CodeType | None:
         return None
     if not set(new.co_freevars) <= {*code.co_freevars, HOOKS}:
         raise TraceError(
-            f"the control flow of {fn.__qualname__} cannot be rewritten: its source reads other variables than its code",
+            f"{fn.__qualname__} cannot be rewritten: its source reads other variables than its code",
             f"{code.co_filename}:{code.co_firstlineno}",
             "import the file again after editing it",
         )

@@ -185,7 +185,7 @@ class Rewriter(ast.NodeTransformer):
             node.body = self.block(node.body)
             node.orelse = self.block(node.orelse)
             return node
-        names = [n for n in assigned([*node.body, *node.orelse])]
+        names = assigned([*node.body, *node.orelse])
         test = self.visit(node.test)
         then = self._region("then", self.block(node.body), names, node)
         made: list[ast.stmt] = [then]

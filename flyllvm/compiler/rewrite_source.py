@@ -1,7 +1,6 @@
 """The syntax tree of a function, from the file that it was written in."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast

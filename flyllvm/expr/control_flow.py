@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
-from ..ir.location import is_author_file
+from ..ir.location import Location, frames_of, is_author_file
 from .control_join import Branches, Mismatch, truth
 from .control_state import State
 from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
@@ -179,8 +179,9 @@ def plain(x: Any, what: str) -> bool:
     if not isinstance(flag, Value):
         return flag
     way, _, kind = what.partition(" in ")
+    of = f"{way} {'of' if way == 'else' else 'inside'} {'an' if kind == 'if' else 'a'} {kind}"
     raise TraceError(
-        f"{way} {'of' if way == 'else' else 'inside'} {'an' if kind == 'if' else 'a'} {kind} whose condition is known only at run time",
+        f"{of} whose condition is known only at run time",
         Builder.current().location(),
         f"{_FIX[way]}, or make the condition a compile-time value",
     )
@@ -352,24 +353,33 @@ def _unroll(unroll: Any, full: Any) -> bool | int | None:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def explain(error: NameError, b: Builder) -> TraceError | None:
+def explain(error: NameError, b: Builder, root: object | None = None) -> TraceError | None:
     """The error for a variable that a branch or loop left without a value; ``None`` for any other name."""
     found = re.search(r"'(\w+)'", str(error))
-    where = author_line(error)
+    where = author_location(error, root)
     if found is None or where is None:
         return None
-    reason = b.unset.get((where[0], found[1]))
+    reason = b.unset.get((where.frames[0].file, found[1]))
     if reason is None:
         return None
     text, fix = reason
-    return TraceError(f"{found[1]} has no value here: {text}", f"{where[0]}:{where[1]}", fix)
+    return TraceError(f"{found[1]} has no value here: {text}", where, fix)
 
 
-def author_line(error: BaseException) -> tuple[str, int] | None:
-    """The innermost line of the author's in an error's traceback."""
-    tb, found = error.__traceback__, None
+def author_location(error: BaseException, root: object | None = None) -> Location | None:
+    """Where an error was raised in the author's code, from its traceback.
+
+    Args:
+        error: The error.
+        root: Code object of the outermost function to name.
+    """
+    tb = error.__traceback__
+    key: list[Any] = []
     while tb is not None:
-        if is_author_file(tb.tb_frame.f_code.co_filename):
-            found = (tb.tb_frame.f_code.co_filename, tb.tb_lineno)
+        code = tb.tb_frame.f_code
+        if code is root:
+            key = []
+        if is_author_file(code.co_filename):
+            key = [code, tb.tb_lineno, *key]
         tb = tb.tb_next
-    return found
+    return Location(frames_of(key)) if key else None

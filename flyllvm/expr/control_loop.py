@@ -16,7 +16,7 @@ from ..ir.core import Value
 from .control_join import Joined, Mismatch, Number, Slot, is_traced, lose, mismatch, slot_of, truth
 from .control_state import UNSET, State
 from .control_tree import Tree, flatten, same
-from .numeric import as_numeric
+from .numeric import Numeric, as_numeric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,12 +60,14 @@ class _Place:
         x = self.tree.leaves[i]
         if isinstance(x, Number):
             kind = type(as_numeric(x))
-            self.carried[i] = Slot(kind, kind.ir, (x,))
-            return True
-        if isinstance(x, Value) and not (isinstance(x.type, t.PtrType) and x.type.space == "register"):
-            self.carried[i] = Slot(None, x.type, (x,))
-            return True
-        return False
+            slot = Slot(kind, kind.ir, (x,))
+        elif isinstance(x, Value) and not (isinstance(x.type, t.PtrType) and x.type.space == "register"):
+            slot = Slot(None, x.type, (x,))
+        else:
+            return False
+        # In the order of the leaves, which is the order of everything that is yielded.
+        self.carried = dict(sorted({**self.carried, i: slot}.items()))
+        return True
 
     def value(self, args: list[Value]) -> Any:
         """The value made of carried leaves, taken from the front of the list."""
@@ -110,7 +112,7 @@ class Loop:
                 place = self.places[name] = _Place(name, name, value)
                 alone = place.tree.key == "leaf" or name == INIT
                 for i, x in enumerate(place.tree.leaves):
-                    if is_traced(x) or (alone and isinstance(x, Number)):
+                    if isinstance(x, (Numeric, Value)) or (alone and isinstance(x, Number)):
                         place.carry(i)
 
     def run(self, build: Callable[[list[Value]], list[Value]]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from typing import Any
-from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _AUTHORING = (os.path.join(_PACKAGE, "kernels") + os.sep,)
@@ -91,17 +90,14 @@ def capture(stop: object | None = None, skip: int = 1) -> Location:
     found = _CACHE.get(cache_key)
     if found is not None:
         return found
-    frames = tuple(
-        Frame(code.co_filename, line, code.co_name, code.co_firstlineno)
-        for code, line in zip(key[::2], key[1::2], strict=True)
-    )
+    frames = frames_of(key)
     if len(_CACHE) >= _CACHE_LIMIT:
         _CACHE.clear()
     location = _CACHE[cache_key] = Location(frames)
     return location
 
 
-def _frames(key: list[Any]) -> tuple[Frame, ...]:
+def frames_of(key: list[Any]) -> tuple[Frame, ...]:
     """Frames of (code, line, code, line, ...); parts of one function are one frame, at the innermost line."""
     out: list[Frame] = []
     inner: tuple[str, int] | None = None
