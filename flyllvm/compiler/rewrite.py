@@ -100,22 +100,21 @@ _Hooks.callee = staticmethod(callee)
 class AuthorErrors:
     """Context in which rewritten code runs: its errors get the author's line, and lost variables their reason."""
 
-    def __init__(self, b: Builder, root: FunctionType) -> None:
+    def __init__(self, b: Builder) -> None:
         self.b = b
-        self.root = root.__code__
 
     def __enter__(self) -> None:
         """Nothing to set up."""
 
     def __exit__(self, kind: object, error: BaseException | None, tb: object) -> None:
         if isinstance(error, FlyError):
-            error.at(control_flow.author_location(error, self.root) or self.b.kernel.loc)
+            error.at(control_flow.author_location(error, self.b.root_code) or self.b.kernel.loc)
             name = _without_source(error)
             if name:
                 text = f"{name} runs as plain Python: its source must be in a file, unchanged since it was loaded"
                 error.fix = f"{error.fix}; {text}" if error.fix else text
         elif isinstance(error, NameError):
-            reason = control_flow.explain(error, self.b, self.root)
+            reason = control_flow.explain(error, self.b, self.b.root_code)
             if reason is not None:
                 raise reason from None
 

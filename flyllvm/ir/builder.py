@@ -39,6 +39,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         kernel: The kernel under construction.
         target: The target it is traced for.
         block: The block that new operations go to.
+        root_code: Code object of the kernel's function, the outermost in locations.
         loc: Location given to new operations; ``None`` captures the author's line each time.
     """
 
@@ -49,7 +50,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         self.loc: Location | None = None
         #: Why a variable of the author has no value after a branch or loop, and what to write: by (file, name).
         self.unset: dict[tuple[str, str], tuple[str, str]] = {}
-        self._root_code = root_code
+        self.root_code = root_code
         self._memo: dict[int, dict[tuple[Any, ...], Op]] = {id(kernel.body): {}}
         self._keep: list[Block] = [kernel.body]
         self._static_layouts: dict[object, Value] = {}
@@ -87,7 +88,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
 
     def location(self) -> Location:
         """The location new operations get."""
-        return self.loc if self.loc is not None else capture(self._root_code, 2)
+        return self.loc if self.loc is not None else capture(self.root_code, 2)
 
     def emit(
         self,
@@ -100,7 +101,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         cls = OPS[name]
         loc = self.loc
         if not cls.pure:
-            return self.block.append(cls(operands, result_types, attrs, (), loc or capture(self._root_code, 2)))
+            return self.block.append(cls(operands, result_types, attrs, (), loc or capture(self.root_code, 2)))
         home = self.block
         if home.depth:
             home = self._home(operands)
@@ -113,7 +114,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
                 return found
             op = block.parent
             block = None if op is None else op.parent
-        made = home.append(cls(operands, result_types, attrs, (), loc or capture(self._root_code, 2)))
+        made = home.append(cls(operands, result_types, attrs, (), loc or capture(self.root_code, 2)))
         memo[id(home)][key] = made
         return made
 
