@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import LaunchError
 from . import alu, types as ty
-from .ir import Function, Param
+from .ir import Function
 from .layout_lds import ConstantData
 from .memory import GUARD_BYTES, HEAP_BASE, Region, Space
 from .values import Array, Value, scalar
@@ -56,6 +56,16 @@ class Buffers:
         for block in self.blocks:
             for _, array in block.arrays:
                 self._bytes(block, array)[...] = _raw(array)
+
+    def address_inside(self, where: str, array: Array) -> int:
+        """Address of an array that is passed inside a struct: it must be an argument of its own too."""
+        start = int(array.ctypes.data)
+        for block in self.blocks:
+            if block.start <= start < block.end:
+                return block.region.start + start - block.start
+        raise LaunchError(
+            f"{where}: an array inside a struct is in no array argument", fix="pass it as an argument too"
+        )
 
     def _bytes(self, block: _Block, array: Array) -> Array:
         start = block.region.start - HEAP_BASE + array.ctypes.data - block.start
@@ -127,8 +137,8 @@ def value_of(kernel: Function, index: int, arg: Any, buffers: Buffers) -> Value:
     param = kernel.params[index]
     t = param.type
     where = f"argument {index} of @{kernel.name} ({t} %{param.name})"
-    if "byref" in param.attrs:
-        raise LaunchError(f"{where} is passed by reference", fix="pass its fields as arguments of their own")
+    if isinstance(param.attrs.get("byref"), ty.Type):
+        return _aggregate(kernel, index, param.attrs["byref"], arg, buffers)
     if isinstance(t, ty.PtrType):
         return _pointer(where, t, index, arg, buffers)
     if isinstance(arg, np.ndarray) and arg.ndim and not isinstance(t, ty.VecType):
@@ -138,7 +148,7 @@ def value_of(kernel: Function, index: int, arg: Any, buffers: Buffers) -> Value:
     if isinstance(t, ty.FloatType):
         return _float(where, t, arg)
     if isinstance(t, (ty.StructType, ty.ArrayType)):
-        return _aggregate(kernel, index, param, arg, buffers)
+        return _aggregate(kernel, index, t, arg, buffers)
     if isinstance(t, ty.VecType):
         return _vector(where, t, arg)
     raise LaunchError(f"{where}: the simulator cannot pass a value of this type")
@@ -185,18 +195,57 @@ def _vector(where: str, t: ty.VecType, arg: Any) -> Array:
     return np.stack([convert(where, t.elem, x) for x in array], axis=-1)  # type: ignore[arg-type]
 
 
-def _aggregate(kernel: Function, index: int, param: Param, arg: Any, buffers: Buffers) -> Value:
-    t = param.type
-    parts = list(t.elems or ()) if isinstance(t, ty.StructType) else [t.elem] * t.count  # type: ignore[attr-defined]
+def _aggregate(kernel: Function, index: int, t: ty.Type, arg: Any, buffers: Buffers) -> Value:
+    param = kernel.params[index]
     where = f"argument {index} of @{kernel.name} ({t} %{param.name})"
-    if not isinstance(arg, (tuple, list)) or len(arg) != len(parts):
+    parts = list(t.elems or ()) if isinstance(t, ty.StructType) else [getattr(t, "elem", t)] * getattr(t, "count", 0)
+    if not isinstance(arg, (tuple, list, np.ndarray)) or len(arg) != len(parts):
         raise LaunchError(f"{where}: got {arg!r}", fix=f"pass a tuple of {len(parts)} values")
-    out = []
+    out: list[Any] = []
     for part, value in zip(parts, arg, strict=True):
         if isinstance(part, ty.IntType):
             out.append(_integer(where, part, value))
         elif isinstance(part, ty.FloatType):
             out.append(_float(where, part, value))
+        elif isinstance(part, (ty.StructType, ty.ArrayType)):
+            out.append(_aggregate(kernel, index, part, value, buffers))
+        elif isinstance(part, ty.PtrType) and value is None:
+            out.append(scalar(ty.I64, 0))
+        elif isinstance(part, ty.PtrType) and isinstance(value, np.ndarray):
+            out.append(scalar(ty.I64, buffers.address_inside(where, value)))
         else:
-            raise LaunchError(f"{where}: a member of type {part} cannot be passed", fix="pass it as its own argument")
+            raise LaunchError(
+                f"{where}: {value!r} is no value of its member of type {part}",
+                fix="pass numbers, None, or arrays that are arguments of their own too",
+            )
     return tuple(out)
+
+
+def kernarg(kernel: Function, values: Sequence[Value]) -> tuple[Array, list[int]]:
+    """The packed argument segment and the offset of each argument in bytes.
+
+    Source: LLVM AMDGPUUsage, kernel argument segment: natural alignment, in order.
+    """
+    types = [p.attrs["byref"] if isinstance(p.attrs.get("byref"), ty.Type) else p.type for p in kernel.params]
+    offsets, end = [], 0
+    for param, t in zip(kernel.params, types, strict=True):
+        align = max(ty.abi_align(t), int(param.attrs.get("align", 1)) if "byref" in param.attrs else 1)
+        end = -(-end // align) * align
+        offsets.append(end)
+        end += ty.alloc_size(t)
+    out = np.zeros(max(end, 1), np.uint8)
+    for offset, t, value in zip(offsets, types, values, strict=True):
+        _pack(out, offset, t, value)
+    return out, offsets
+
+
+def _pack(out: Array, at: int, t: ty.Type, value: Value) -> None:
+    if isinstance(t, ty.StructType):
+        for offset, part, item in zip(ty.struct_offsets(t), t.elems or (), value, strict=False):
+            _pack(out, at + offset, part, item)
+    elif isinstance(t, ty.ArrayType):
+        for i, item in enumerate(value):
+            _pack(out, at + i * ty.alloc_size(t.elem), t.elem, item)
+    else:
+        raw = alu.to_bytes(t, value).ravel()
+        out[at : at + raw.size] = raw

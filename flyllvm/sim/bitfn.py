@@ -305,34 +305,6 @@ def _reduce(name: str) -> Callable[[Compiler, Inst], list[Op]]:
     return builder
 
 
-def _dot(lanes: int, a_signed: bool, b_signed: bool) -> Callable[[Compiler, Inst], list[Op]]:
-    """``sdot4`` and relatives: packed integers of one register, added to a 32-bit sum; the last operand clamps."""
-
-    def builder(c: Compiler, inst: Inst) -> list[Op]:
-        d, slots = c.dest(inst), [c.slot(o) for o in inst.operands[:3]]
-        clamp, bits = bool(c.immediate(inst, 3)), 32 // lanes
-        low, high = limits(32, a_signed)
-
-        def unpack(a: Array, signed: bool) -> Array:
-            if a.ndim == 4:  # <2 x i16>
-                return alu.sign_extended(a, 16).astype(np.int64) if signed else a.astype(np.int64)
-            parts = (a[..., None] >> (np.arange(lanes, dtype=np.uint32) * np.uint32(bits))).astype(np.int64)
-            parts &= (1 << bits) - 1
-            return (parts ^ (1 << (bits - 1))) - (1 << (bits - 1)) if signed else parts
-
-        def run(r: list[Any], m: Machine) -> None:
-            a, b, acc = (r[s] for s in slots)
-            base = alu.sign_extended(acc, 32).astype(np.int64) if a_signed else acc.astype(np.int64)
-            total = (unpack(a, a_signed) * unpack(b, b_signed)).sum(axis=-1) + base
-            if clamp:
-                total = np.clip(total, low, high)
-            r[d] = (total & 0xFFFFFFFF).astype(np.uint32)
-
-        return [run]
-
-    return builder
-
-
 FUNCTIONS: dict[str, tuple[Callable[[Type], Fn], int]] = {
     "ctpop": (_ctpop, 1), "ctlz": (_ctlz, 1), "cttz": (_cttz, 1), "bitreverse": (_bitreverse, 1),
     "bswap": (_bswap, 1), "abs": (_abs, 1), "fshl": (_funnel(True), 3), "fshr": (_funnel(False), 3),
@@ -355,10 +327,4 @@ TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
         f"vector.reduce.{name}": _reduce(name)
         for name in "add mul and or xor smax smin umax umin fadd fmul fmax fmin fmaximum fminimum".split()
     },
-    "amdgcn.sdot2": _dot(2, True, True),
-    "amdgcn.udot2": _dot(2, False, False),
-    "amdgcn.sdot4": _dot(4, True, True),
-    "amdgcn.udot4": _dot(4, False, False),
-    "amdgcn.sdot8": _dot(8, True, True),
-    "amdgcn.udot8": _dot(8, False, False),
 }

@@ -236,6 +236,19 @@ def _fetcher(inst: Inst, t: ty.Type) -> Callable[[Machine, Access], Any]:
     return fetch
 
 
+def scalar_load(c: Compiler, inst: Inst) -> list[Op]:
+    """``s.buffer.load``: descriptor, byte offset, cache bits; uniform in a wave."""
+    rsrc, offset = c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    words = isinstance(inst.operands[0].type, ty.VecType)
+    d, fetch = c.dest(inst), _fetcher(inst, inst.type)
+
+    def run(r: list[Any], m: Machine) -> None:
+        descriptor = mem_ops.rsrc_from_words(r[rsrc]) if words else r[rsrc]
+        r[d] = fetch(m, resolve_access(m, inst, descriptor, None, r[offset].astype(np.int64)))
+
+    return [*_checks(c, inst, [0, 1], []), run]
+
+
 def store(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
     """``raw/struct.(ptr.)buffer.store``."""
     resolve = _resolver(c, inst, 1, structured)

@@ -192,6 +192,11 @@ def _addrspacecast(source: ty.Type, target: ty.Type) -> Callable[[Any], Any]:
     return lambda a: a.astype(dtype)
 
 
+def cast_space(c: Compiler, inst: Inst) -> list[Op]:
+    """``addrspacecast`` written as an intrinsic."""
+    return [unary(c, inst, _addrspacecast(inst.operands[0].type, inst.type))]
+
+
 # ---- vectors and aggregates
 
 

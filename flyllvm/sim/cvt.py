@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, numerics, types as ty
+from . import alu, types as ty
 from .ir import Inst
 from .values import Array
 
@@ -58,70 +58,6 @@ def _clamped(signed: bool) -> Callable[[Array], Array]:
         return np.minimum(a, np.uint32(0xFFFF)).astype(np.uint16)
 
     return convert
-
-
-def _formats(c: Compiler) -> dict[str, numerics.SmallFloat]:
-    flavour = c.target.chip.fp8
-    return {"fp8": numerics.fp8(flavour), "bf8": numerics.bf8(flavour)}
-
-
-def _unpack(kind: str, pair: bool) -> Builder:
-    """``cvt.f32.fp8`` (byte select) and ``cvt.pk.f32.fp8`` (word select)."""
-
-    def builder(c: Compiler, inst: Inst) -> list[Op]:
-        fmt, d, a = _formats(c)[kind], c.dest(inst), c.slot(inst.operands[0])
-        select = c.immediate(inst, 1)
-
-        def run(r: list[Any], m: Machine) -> None:
-            word = r[a]
-            if pair:
-                shifted = word >> np.uint32(16 * select)
-                codes = np.stack((shifted & np.uint32(0xFF), shifted >> np.uint32(8) & np.uint32(0xFF)), axis=-1)
-            else:
-                codes = word >> np.uint32(8 * select) & np.uint32(0xFF)
-            r[d] = fmt.decode(codes.astype(np.uint8))
-
-        return [run]
-
-    return builder
-
-
-def _pack(kind: str) -> Builder:
-    """``cvt.pk.fp8.f32``: two values into the selected half of an old register."""
-
-    def builder(c: Compiler, inst: Inst) -> list[Op]:
-        fmt, d = _formats(c)[kind], c.dest(inst)
-        a, b, old = (c.slot(o) for o in inst.operands[:3])
-        shift = np.uint32(16 * c.immediate(inst, 3))
-
-        def run(r: list[Any], m: Machine) -> None:
-            low = fmt.encode(r[a]).astype(np.uint32)
-            high = fmt.encode(r[b]).astype(np.uint32)
-            keep = np.uint32(~(0xFFFF << int(shift)) & 0xFFFFFFFF)
-            r[d] = (r[old] & keep) | (low | high << np.uint32(8)) << shift
-
-        return [run]
-
-    return builder
-
-
-def _stochastic(kind: str) -> Builder:
-    """``cvt.sr.fp8.f32``: one value, rounded with random bits, into the selected byte."""
-
-    def builder(c: Compiler, inst: Inst) -> list[Op]:
-        fmt, d = _formats(c)[kind], c.dest(inst)
-        a, random, old = (c.slot(o) for o in inst.operands[:3])
-        shift = np.uint32(8 * c.immediate(inst, 3))
-
-        def run(r: list[Any], m: Machine) -> None:
-            value, seed = np.broadcast_arrays(r[a], r[random])
-            code = fmt.encode_stochastic(value, seed).astype(np.uint32)
-            keep = np.uint32(~(0xFF << int(shift)) & 0xFFFFFFFF)
-            r[d] = (r[old] & keep) | code << shift
-
-        return [run]
-
-    return builder
 
 
 def _byte_to_float(byte: int) -> Builder:
@@ -186,14 +122,6 @@ TABLE: dict[str, Builder] = {
     "amdgcn.cvt.pknorm.u16": _pair(_normalised(65535.0, False)),
     "amdgcn.cvt.pk.i16": _pair(_clamped(True)),
     "amdgcn.cvt.pk.u16": _pair(_clamped(False)),
-    "amdgcn.cvt.f32.fp8": _unpack("fp8", False),
-    "amdgcn.cvt.f32.bf8": _unpack("bf8", False),
-    "amdgcn.cvt.pk.f32.fp8": _unpack("fp8", True),
-    "amdgcn.cvt.pk.f32.bf8": _unpack("bf8", True),
-    "amdgcn.cvt.pk.fp8.f32": _pack("fp8"),
-    "amdgcn.cvt.pk.bf8.f32": _pack("bf8"),
-    "amdgcn.cvt.sr.fp8.f32": _stochastic("fp8"),
-    "amdgcn.cvt.sr.bf8.f32": _stochastic("bf8"),
     **{f"amdgcn.cvt.f32.ubyte{i}": _byte_to_float(i) for i in range(4)},
     "fptosi.sat": _saturating_to_int(True),
     "fptoui.sat": _saturating_to_int(False),

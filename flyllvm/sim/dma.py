@@ -85,6 +85,48 @@ def first_of_wave(m: Machine, value: Array) -> Array:
     return np.take_along_axis(full, first, axis=2)
 
 
+_ASYNC_BYTES = {"b8": 1, "b32": 4, "b64": 8, "b128": 16}
+
+
+def load_async_to_lds(c: Compiler, inst: Inst) -> list[Op]:
+    """``global.load.async.to.lds.*``: every lane names its own LDS address.
+
+    Source: LLVM AMDGPU intrinsics; the offset applies to both addresses.
+    """
+    size = _ASYNC_BYTES[(inst.callee or "").rpartition(".")[2]]
+    source, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    imm = c.immediate(inst, 2)
+    guard = poison.guard(c, inst, [0, 1], "the address")
+
+    def run(r: list[Any], m: Machine) -> None:
+        address = np.broadcast_to(r[source] + np.uint64(imm), m.shape)
+        where = mem_ops.locate(m, inst, "global", address, size, min(4, size), False)
+        raw = mem_ops.read(m, inst, where, size).view(np.uint8)
+        target = np.broadcast_to(r[lds] + np.uint32(imm), m.shape)
+        to = mem_ops.locate(m, inst, "LDS", target, size, min(4, size), True)
+        mem_ops.write(m, inst, to, np.ascontiguousarray(raw), DMA)
+
+    return [guard, run] if guard else [run]
+
+
+def store_from_lds(c: Compiler, inst: Inst) -> list[Op]:
+    """``global.store.async.from.lds.*``: copies from each lane's LDS address to its global address."""
+    size = _ASYNC_BYTES[(inst.callee or "").rpartition(".")[2]]
+    target, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
+    imm = c.immediate(inst, 2)
+    guard = poison.guard(c, inst, [0, 1], "the address")
+
+    def run(r: list[Any], m: Machine) -> None:
+        source = np.broadcast_to(r[lds] + np.uint32(imm), m.shape)
+        where = mem_ops.locate(m, inst, "LDS", source, size, min(4, size), False)
+        raw = mem_ops.read(m, inst, where, size).view(np.uint8)
+        address = np.broadcast_to(r[target] + np.uint64(imm), m.shape)
+        to = mem_ops.locate(m, inst, "global", address, size, min(4, size), True)
+        mem_ops.write(m, inst, to, np.ascontiguousarray(raw))
+
+    return [guard, run] if guard else [run]
+
+
 def global_load_lds(c: Compiler, inst: Inst) -> list[Op]:
     """``global.load.lds`` and ``load.to.lds``: source pointer, LDS pointer, size, offset, cache bits."""
     source, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import buffers, dma, lanes, mathfn, matrix, memcpy, poison
+from . import buffers, dma, hardware, lanes, mathfn, matrix, matrix_transpose, memcpy, poison, transpose
 from .ir import Inst
 from .values import scalar
 
@@ -50,6 +50,8 @@ def reason_against(inst: Inst) -> str | None:
     name = _name(inst)
     if name.startswith("amdgcn.") and matrix.supports(name.removeprefix("amdgcn.")):
         return None
+    if name.startswith("amdgcn.") and matrix_transpose.is_transposing(name.removeprefix("amdgcn.")):
+        return None
     if find(name) is None:
         return "an intrinsic that the simulator does not know"
     return mathfn.reason_against(inst)
@@ -60,6 +62,8 @@ def build(c: Compiler, inst: Inst) -> list[Op]:
     name = _name(inst)
     if name.startswith("amdgcn.") and matrix.supports(name.removeprefix("amdgcn.")):
         return _matrix(c, inst, name.removeprefix("amdgcn."))
+    if name.startswith("amdgcn.") and matrix_transpose.is_transposing(name.removeprefix("amdgcn.")):
+        return transpose.build(c, inst)
     builder = find(name)
     if builder is None:
         raise SimError(f"@{inst.callee} is unknown", c.program.where(inst))
@@ -194,6 +198,21 @@ def _asyncmark(c: Compiler, inst: Inst) -> list[Op]:
     return [run]
 
 
+def _barrier_signal(c: Compiler, inst: Inst) -> list[Op]:
+    """The first half of a split barrier: what is released after it is not published by this barrier."""
+
+    def run(r: list[Any], m: Machine) -> None:
+        m.sync.signal(m)
+
+    return [run]
+
+
+def _cast_nonnull(c: Compiler, inst: Inst) -> list[Op]:
+    from . import builders
+
+    return builders.cast_space(c, inst)
+
+
 # ---- matrix instructions
 
 
@@ -256,7 +275,7 @@ _NO_OPS = (
     "amdgcn.s.nop amdgcn.wave.barrier amdgcn.s.sethalt amdgcn.s.prefetch.data amdgcn.s.prefetch.inst "
     "amdgcn.s.setprio.inc.wg amdgcn.s.buffer.prefetch.data amdgcn.global.prefetch amdgcn.flat.prefetch "
     "amdgcn.s.ttracedata amdgcn.s.incperflevel amdgcn.s.decperflevel amdgcn.s.wait.event.export.ready "
-    "amdgcn.s.barrier.signal dbg.value dbg.declare dbg.label dbg.assign lifetime.start lifetime.end "
+    "dbg.value dbg.declare dbg.label dbg.assign lifetime.start lifetime.end "
     "donothing sideeffect experimental.noalias.scope.decl prefetch amdgcn.s.dcache.inv amdgcn.buffer.wbinvl1 "
     "amdgcn.s.wait.expcnt amdgcn.s.wait.samplecnt amdgcn.s.wait.bvhcnt amdgcn.s.wait.kmcnt "
     "amdgcn.s.icache.inv invariant.end amdgcn.sched.barrier.inter.opcode"
@@ -296,6 +315,13 @@ TABLE: dict[str, Builder] = {
     "threadlocal.address": _copy_first,
     "is.constant": _constant(0),
     "objectsize": _constant(-1 & 0xFFFFFFFF),
+    "amdgcn.s.barrier.signal": _barrier_signal,
+    "amdgcn.kernarg.segment.ptr": _from_machine(lambda m: m.launch.kernarg_pointer()),
+    "amdgcn.addrspacecast.nonnull": _cast_nonnull,
+    "amdgcn.s.buffer.load": buffers.scalar_load,
+    **{f"amdgcn.global.store.async.from.lds.{b}": dma.store_from_lds for b in ("b8", "b32", "b64", "b128")},
+    **{f"amdgcn.global.load.async.to.lds.{b}": dma.load_async_to_lds for b in ("b8", "b32", "b64", "b128")},
+    **hardware.TABLE,
     **lanes.TABLE,
     **mathfn.TABLE,
     **memcpy.TABLE,
@@ -309,6 +335,7 @@ def _add_buffers() -> None:
             return lambda c, inst: build(c, inst, structured)
 
         TABLE[f"amdgcn.{prefix}.buffer.load"] = make(buffers.load)
+        TABLE[f"amdgcn.{prefix}.atomic.buffer.load"] = make(buffers.load)
         TABLE[f"amdgcn.{prefix}.buffer.store"] = make(buffers.store)
         TABLE[f"amdgcn.{prefix}.buffer.load.lds"] = make(buffers.load_to_lds)
         TABLE[f"amdgcn.{prefix}.buffer.load.async.lds"] = make(buffers.load_to_lds)

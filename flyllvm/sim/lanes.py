@@ -299,6 +299,62 @@ def _wave_reduce(operation: str) -> Callable[[Compiler, Inst], list[Op]]:
     return builder
 
 
+def _dpp8(c: Compiler, inst: Inst) -> list[Op]:
+    """``mov.dpp8``: each lane of eight picks one of the eight by three bits of the control."""
+    control, lanes = c.immediate(inst, 1), np.arange(c.wave_size)
+    index = (lanes & ~7) | (control >> (3 * (lanes & 7)) & 7)
+
+    def compute(m: Machine, args: list[Any]) -> Any:
+        got = _full(m, args[0])[:, :, index]
+        return got if m.full else np.where(m.mask[:, :, index], got, got.dtype.type(0))
+
+    return lane_op(c, inst, 1, (0,), compute)
+
+
+def _inverse_ballot(c: Compiler, inst: Inst) -> list[Op]:
+    def compute(m: Machine, args: list[Any]) -> Any:
+        word = dma.first_of_wave(m, args[0])
+        return (word >> np.arange(m.wave_size, dtype=word.dtype)) & word.dtype.type(1) != 0
+
+    return lane_op(c, inst, 1, (), compute)
+
+
+def _bpermute_inactive(c: Compiler, inst: Inst) -> list[Op]:
+    """``ds.bpermute.fi``: like bpermute, and reads inactive lanes too."""
+
+    def compute(m: Machine, args: list[Any]) -> Any:
+        return choose_lanes(_full(m, args[1]), (_full(m, args[0]).astype(np.int64) >> 2) % m.wave_size)
+
+    return lane_op(c, inst, 2, (1,), compute)
+
+
+def _shuffle(c: Compiler, inst: Inst) -> list[Op]:
+    def compute(m: Machine, args: list[Any]) -> Any:
+        return choose_lanes(_full(m, args[0]), _full(m, args[1]).astype(np.int64) % m.wave_size)
+
+    return lane_op(c, inst, 2, (0,), compute)
+
+
+def _permlane_var(rows: int) -> Callable[[Compiler, Inst], list[Op]]:
+    """``permlane16.var``: like permlane16, each lane with its own selector."""
+
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        fetch_inactive, bound = c.immediate(inst, 3), c.immediate(inst, 4)
+
+        def compute(m: Machine, args: list[Any]) -> Any:
+            old, source, select = args
+            lanes = np.arange(m.wave_size)
+            index = ((lanes // 16) ^ rows) * 16 + (_full(m, select) & np.uint32(15)).astype(np.int64)
+            got = choose_lanes(_full(m, source), index)
+            if not m.full and not fetch_inactive:
+                got = np.where(choose_lanes(m.mask, index), got, got.dtype.type(0) if bound else old)
+            return got
+
+        return lane_op(c, inst, 3, (0, 1), compute)
+
+    return builder
+
+
 def _set_inactive(c: Compiler, inst: Inst) -> list[Op]:
     return lane_op(c, inst, 2, (0, 1), lambda m, args: np.where(m.mask, args[0], args[1]))
 
@@ -322,6 +378,12 @@ TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
     "amdgcn.permlane16.swap": _permlane_swap(16),
     "amdgcn.permlane32.swap": _permlane_swap(32),
     "amdgcn.permlane64": _permlane64,
+    "amdgcn.permlane16.var": _permlane_var(0),
+    "amdgcn.permlanex16.var": _permlane_var(1),
+    "amdgcn.mov.dpp8": _dpp8,
+    "amdgcn.inverse.ballot": _inverse_ballot,
+    "amdgcn.ds.bpermute.fi.b32": _bpermute_inactive,
+    "amdgcn.wave.shuffle": _shuffle,
     "amdgcn.set.inactive": _set_inactive,
     **{f"amdgcn.wave.reduce.{op}": _wave_reduce(op) for op in _REDUCERS},
 }

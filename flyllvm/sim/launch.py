@@ -25,6 +25,8 @@ from .values import Array, scalar
 # Lanes run at once: enough to hide the cost of a NumPy call, few enough that a chunk's values stay small.
 _CHUNK_LANES = 16384
 _CHUNK_LDS_BYTES = 48 << 20
+# Place and limit of the argument segment behind the buffers, in bytes.
+_KERNARG_OFFSET, _KERNARG_BYTES = 2048, 4096
 
 
 class Launch:
@@ -43,6 +45,7 @@ class Launch:
         self.warnings: dict[str, None] = {}
         self.races: GlobalShadow | None = None
         self.profile: Profile | None = None
+        self.kernarg = np.zeros(1, np.uint8)
         if program.checks.global_races:
             self.races = GlobalShadow(self, self.heap.data.size, program.heap_granule)
 
@@ -86,6 +89,24 @@ class Launch:
         hidden[64:66].view(np.uint16)[:] = 3 if self.grid[2] > 1 else 2 if self.grid[1] > 1 else 1
         hidden[120:124].view(np.uint32)[:] = self.dynamic_lds_bytes
         return self._place(hidden, 1024, "the implicit arguments")
+
+    def kernarg_pointer(self) -> Array:
+        """Address of the packed kernel arguments."""
+        return self._place(self.kernarg, _KERNARG_OFFSET, "the kernel arguments")
+
+    def by_reference(self, values: list[Any]) -> list[Any]:
+        """Packs the arguments; those passed by reference become pointers to their place in the segment."""
+        kernel = self.program.kernel
+        self.kernarg, offsets = arguments.kernarg(kernel, values)
+        if self.kernarg.size > _KERNARG_BYTES:
+            raise LaunchError(
+                f"@{kernel.name} has {self.kernarg.size} bytes of arguments", fix="pass large data in a buffer"
+            )
+        out = list(values)
+        for i, param in enumerate(kernel.params):
+            if "byref" in param.attrs:
+                out[i] = self.kernarg_pointer() + np.uint64(offsets[i])
+        return out
 
     def _place(self, data: Array, offset: int, name: str) -> Array:
         address = self.buffers.tail + offset
@@ -192,7 +213,7 @@ def simulate(
     launch = Launch(program, dims, items, chip.wave_size, dynamic_lds_bytes, max_steps, buffers)
     if profile:
         launch.profile = Profile(chip.chip.lds_banks)
-    values = [arguments.value_of(program.kernel, i, a, buffers) for i, a in enumerate(args)]
+    values = launch.by_reference([arguments.value_of(program.kernel, i, a, buffers) for i, a in enumerate(args)])
     for node in program.nodes:
         node.runs = node.lane_runs = node.wave_runs = 0
     report = SimReport(program.kernel.name, str(chip), dims, items)

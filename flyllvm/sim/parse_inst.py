@@ -327,7 +327,7 @@ class InstParser(ValueParser):
     def _attr_argument(self) -> Any:
         start = self.index
         self.next()
-        if self.at_type() and self.peek() != "{":
+        if self.at_type():
             t = self.parse_type()
             if self.accept(")"):
                 return t

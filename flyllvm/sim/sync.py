@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SEVERAL, ATOMIC, DMA = 0x20, 0x40, 0x80
 WAVE_BITS = 0x1F
+_NEVER = 1 << 31
 _SCOPES_OF_ONE_WAVE = ("singlethread", "wavefront")
 
 
@@ -60,6 +61,7 @@ class Sync:
         self.published: tuple[Any, Any, Any] = (1, 0, 0)
         self.known: tuple[Any, Any, Any] = (1, 0, 0)
         self.waited: Any = False
+        self.signalled: Any = _NEVER
 
     def split(self) -> None:
         """Goes over to one counter per wave."""
@@ -67,7 +69,7 @@ class Sync:
             return
         self.uniform = False
         shape = (self.groups, self.waves)
-        for name in ("phase", "segment", "issued", "done", "done_async", "waited"):
+        for name in ("phase", "segment", "issued", "done", "done_async", "waited", "signalled"):
             setattr(self, name, np.full(shape, getattr(self, name)))
         self.marks = [np.full(shape, mark) for mark in self.marks]
         a, b, c = self.published
@@ -88,6 +90,10 @@ class Sync:
         """A release fence: what the active waves did so far is published by their next barrier."""
         self._set(m, "segment", self.phase + 1)
         self._set(m, "done", self.issued)
+
+    def signal(self, m: Machine) -> None:
+        """Signals a split barrier: later releases do not count for it."""
+        self._set(m, "signalled", self.segment)
 
     def wait_lds(self, m: Machine) -> None:
         """An explicit wait for all LDS operations."""
@@ -133,15 +139,15 @@ class Sync:
 
     def barrier(self, groups: Array | None) -> None:
         """All waves of these workgroups (``None``: of all) pass a barrier."""
-        now = (self.segment, self.done, self.done_async)
         if self.uniform and groups is None:
-            self.published = now
+            self.published = (min(self.segment, self.signalled), self.done, self.done_async)
+            self.signalled = _NEVER
             self.phase += 1
             if self.waited:
                 self.known, self.waited = self.published, False
             return
         self.split()
-        now = (self.segment, self.done, self.done_async)
+        now = (np.minimum(self.segment, self.signalled), self.done, self.done_async)
         passing = np.ones((self.groups, 1), bool) if groups is None else groups.reshape(-1, 1)
         new = [np.where(passing, n, p) for n, p in zip(now, self.published, strict=True)]
         self.published = (new[0], new[1], new[2])
@@ -149,6 +155,7 @@ class Sync:
         # An explicit wait before the barrier says that the author orders memory by hand.
         self._learn(self.waited & passing)
         self.waited = self.waited & ~passing
+        self.signalled = np.where(passing, _NEVER, self.signalled)
 
     def tag(self, dma: bool) -> Any:
         """Tag of an access now: an int, or one per wave."""

@@ -462,3 +462,91 @@ def test_implicit_arguments_hold_the_launch_sizes() -> None:
     """ + STORE_OUT.format(value="%v")
     simulate(kernel(body), grid=1, block=64, args=[out])
     assert (out == 65).all()
+
+
+def test_arguments_by_reference_and_by_value_hold_structs() -> None:
+    body = """
+    %p = getelementptr { i32, [2 x float], ptr addrspace(1) }, ptr addrspace(4) %s, i32 0, i32 1, i32 1
+    %f = load float, ptr addrspace(4) %p, align 4
+    %q = getelementptr { i32, [2 x float], ptr addrspace(1) }, ptr addrspace(4) %s, i32 0, i32 2
+    %g = load ptr addrspace(1), ptr addrspace(4) %q, align 8
+    %pg = getelementptr i32, ptr addrspace(1) %g, i32 %t
+    %x = load i32, ptr addrspace(1) %pg, align 4
+    %i = fptosi float %f to i32
+    %a = extractvalue { i16, i32 } %v0, 1
+    %k = call ptr addrspace(4) @llvm.amdgcn.kernarg.segment.ptr()
+    %pk = getelementptr i8, ptr addrspace(4) %k, i32 16
+    %h = load i16, ptr addrspace(4) %pk, align 2
+    %hz = zext i16 %h to i32
+    %s1 = add i32 %x, %i
+    %s2 = add i32 %s1, %a
+    %v = add i32 %s2, %hz
+    """ + STORE_OUT.format(value="%v")
+    source, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    params = (
+        "ptr addrspace(1) %in, ptr addrspace(1) %out, { i16, i32 } %v0, "
+        "ptr addrspace(4) byref({ i32, [2 x float], ptr addrspace(1) }) align 8 %s"
+    )
+    _run(body, [source, out, (5, 1000), (1, (2.0, 30.0), source)], params)
+    assert np.array_equal(out, source + 30 + 1000 + 5)
+    with pytest.raises(LaunchError, match="pass a tuple of 3 values"):
+        _run(body, [source, out, (5, 1000), (1, 2)], params)
+    with pytest.raises(LaunchError, match="pass it as an argument too"):
+        _run(body, [source, out, (5, 1000), (1, (2.0, 30.0), np.zeros(64, np.uint32))], params)
+
+
+def test_scalar_buffer_loads_and_asynchronous_copies_of_gfx1250() -> None:
+    source, out = np.arange(64, dtype=np.uint32) * 7, np.zeros(64, np.uint32)
+    body = (
+        _RSRC
+        + """
+    %s = call i32 @llvm.amdgcn.s.buffer.load.i32(ptr addrspace(8) %r, i32 12, i32 0)
+    %p = getelementptr i32, ptr addrspace(1) %in, i32 %t
+    %m = sub i32 63, %t
+    %q = getelementptr i32, ptr addrspace(3) @lds, i32 %m
+    call void @llvm.amdgcn.global.load.async.to.lds.b32(ptr addrspace(1) %p, ptr addrspace(3) %q, i32 0, i32 0)
+    call void @llvm.amdgcn.s.wait.asynccnt(i16 0)
+    WAIT
+    %o = getelementptr i32, ptr addrspace(3) @lds, i32 %t
+    %x = load i32, ptr addrspace(3) %o, align 4
+    %v = add i32 %x, %s
+    """
+        + STORE_OUT.format(value="%v")
+    )
+    release = 'fence syncscope("workgroup") release\n'
+    split = (
+        release + "call void @llvm.amdgcn.s.barrier.signal(i32 -1)\ncall void @llvm.amdgcn.s.barrier.wait(i16 -1)\n"
+        'fence syncscope("workgroup") acquire'
+    )
+    _run(body.replace("WAIT", split), [source, out, 256], _BUFFER, LDS, target="gfx1250")
+    assert np.array_equal(out, source[::-1] + 21)
+    late = split.replace(release, "").replace(
+        "call void @llvm.amdgcn.s.barrier.wait", release + "call void @llvm.amdgcn.s.barrier.wait"
+    )
+    store = "store i32 %t, ptr addrspace(3) %q, align 4\n"
+    text = body.replace(
+        "call void @llvm.amdgcn.global.load.async.to.lds.b32(ptr addrspace(1) %p, ptr addrspace(3) %q, i32 0, i32 0)",
+        store,
+    )
+    _run(text.replace("WAIT", split), [source, out, 256], _BUFFER, LDS, target="gfx1250")
+    with pytest.raises(SimError, match="LDS race"):
+        _run(text.replace("WAIT", late), [source, out, 256], _BUFFER, LDS, target="gfx1250")
+
+
+def test_transposing_loads_exchange_elements_of_sixteen_lanes() -> None:
+    out = np.zeros((64, 4), np.float16)
+    body = """
+    %h = uitofp i32 %t to half
+    %i = insertelement <4 x half> poison, half %h, i32 0
+    %v4 = shufflevector <4 x half> %i, <4 x half> poison, <4 x i32> zeroinitializer
+    %p = getelementptr <4 x half>, ptr addrspace(3) @lds, i32 %t
+    store <4 x half> %v4, ptr addrspace(3) %p, align 8
+    %x = call <4 x half> @llvm.amdgcn.ds.read.tr16.b64.v4f16(ptr addrspace(3) %p)
+    %po = getelementptr <4 x half>, ptr addrspace(1) %out, i32 %t
+    store <4 x half> %x, ptr addrspace(1) %po, align 8
+    ret void"""
+    _run(body, [out], "ptr addrspace(1) %out", LDS, target="gfx950")
+    lane = np.arange(64)
+    assert np.array_equal(out, lane[:, None] // 16 * 16 + 4 * np.arange(4) + lane[:, None] % 16 // 4)
+    with pytest.raises(SimError, match="known for: gfx950"):
+        _run(body, [out], "ptr addrspace(1) %out", LDS)
