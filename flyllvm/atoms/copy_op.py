@@ -163,6 +163,7 @@ class CopyAtomOp(Atom):
             "thr_bit_layout_ref": str(self.bit_layout_ref),
             "state": describe_state(self),
             "cycles": None,
+            "bytes": self.bit_size // 8,
         }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import AtomError
+from ..errors import AtomError, TargetError
 from ..ir import lltype as ll
 from ..ir.types import F32, SCALARS, ScalarType
 from ..layout import Layout
@@ -54,6 +54,9 @@ class MmaRow:
         cycles: Issue cycles by processor; absent where unknown.
         wave: Lanes in a wave.
         replication: How many lanes hold each element of A and of B.
+        slots: Register slots of each accumulator element; 2 where a 16-bit value has 32 bits to itself.
+        packing: Elements of A in the product for each that is held: 2 where A is 2:4 sparse.
+        variant: What the spelling says besides shape and types (``wave = 64``); empty for the usual row.
         checked_on_hardware: Whether somebody has run it on the chip.
 
     Raises:
@@ -62,7 +65,7 @@ class MmaRow:
 
     __slots__ = (
         "blocks", "carriers", "checked_on_hardware", "cycles", "elements", "family", "instructions", "intrinsic",
-        "layouts", "replication", "shape", "wave",
+        "layouts", "packing", "replication", "shape", "slots", "variant", "wave",
     )  # fmt: skip
 
     family: str
@@ -76,6 +79,9 @@ class MmaRow:
     cycles: dict[str, int]
     wave: int
     replication: tuple[int, int]
+    slots: int
+    packing: int
+    variant: str
     checked_on_hardware: bool
 
     def __init__(
@@ -92,6 +98,9 @@ class MmaRow:
         *,
         wave: int,
         replication: tuple[int, int] = (1, 1),
+        slots: int = 1,
+        packing: int = 1,
+        variant: str = "",
         checked_on_hardware: bool = False,
     ) -> None:
         fields = dict(locals())
@@ -100,7 +109,8 @@ class MmaRow:
             object.__setattr__(self, name, fields[name])
         for what, layout, count, copies, element, carrier in self.operands():
             values = contract.check_thr_val(what, layout, wave, count * copies)
-            contract.check_register(what, values, element_type(element).bits, carrier.bits)
+            bits = element_type(element).bits * (slots if what.endswith("C") else 1)
+            contract.check_register(what, values, bits, carrier.bits)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"rows are immutable: cannot set {name}")
@@ -108,7 +118,7 @@ class MmaRow:
     def operands(self) -> Iterator[tuple[str, Layout, int, int, str, ll.LLType]]:
         """For A, B and C: description, layout, elements, copies of each, element name, carrier."""
         m, n, k = self.shape
-        counts = (m * k * self.blocks, n * k * self.blocks, m * n * self.blocks)
+        counts = (m * k * self.blocks // self.packing, n * k * self.blocks, m * n * self.blocks)
         parts = zip("ABC", self.layouts, counts, (*self.replication, 1), self.elements, self.carriers, strict=True)
         for which, layout, count, copies, element, carrier in parts:
             yield f"{self.family} {self.title}, {which}", layout, count, copies, element, carrier
@@ -135,9 +145,15 @@ class MmaRow:
 
     @property
     def title(self) -> str:
-        """``16x16x16, (f16, f16) -> f32``, with the blocks where there are several."""
+        """``16x16x16, (f16, f16) -> f32``, with the blocks where there are several, and the variant."""
         tail = f", blocks = {self.blocks}" if self.blocks > 1 else ""
-        return f"{self.shape_text}, {self.types_text}{tail}"
+        return f"{self.shape_text}, {self.types_text}{tail}{self.variant and ', ' + self.variant}"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of A, B and C that one wave reads and of D that it writes, copies included."""
+        a, b, c = (carrier.bits for carrier in self.carriers)
+        return self.wave * (a + b + 2 * c) // 8
 
     @property
     def flops(self) -> int:
@@ -154,7 +170,7 @@ class MmaTable:
         rows: Its rows.
 
     Raises:
-        AtomError: Two rows have the same shape, blocks and types.
+        AtomError: Two rows have the same shape, blocks, types and variant.
     """
 
     __slots__ = ("_by_key", "family", "rows")
@@ -164,7 +180,7 @@ class MmaTable:
         self.rows = tuple(rows)
         self._by_key: dict[tuple[object, ...], dict[int, MmaRow]] = {}
         for row in self.rows:
-            same = self._by_key.setdefault((row.shape, row.elements), {})
+            same = self._by_key.setdefault((row.shape, row.elements, row.variant), {})
             if row.blocks in same:
                 raise AtomError(f"{family} has two rows {row.title}", fix="give each combination one row")
             same[row.blocks] = row
@@ -175,6 +191,7 @@ class MmaTable:
         elements: tuple[str, str, str],
         blocks: int | None = None,
         processor: str | None = None,
+        variant: str = "",
     ) -> MmaRow:
         """The row of a shape and types.
 
@@ -183,15 +200,16 @@ class MmaTable:
             elements: Names of A, B and the accumulator.
             blocks: Independent products; ``None`` takes the row with fewest.
             processor: The chip the message lists rows of; the row found may be another chip's.
+            variant: The row's variant, see ``MmaRow``.
 
         Raises:
             AtomError: No such row; the fix lists the legal ones.
         """
-        same = self._by_key.get((shape, elements), {})
+        same = self._by_key.get((shape, elements, variant), {})
         row = same.get(min(same) if blocks is None and same else blocks or 0)
         if row is None:
             a, b, acc = elements
-            tail = "" if blocks is None else f", blocks = {blocks}"
+            tail = ("" if blocks is None else f", blocks = {blocks}") + (variant and f", {variant}")
             raise AtomError(
                 f"{self.family} has no {'x'.join(map(str, shape))}, ({a}, {b}) -> {acc}{tail}",
                 fix=self.legal(shape, elements, processor),
@@ -200,7 +218,18 @@ class MmaTable:
 
     def is_plain(self, row: MmaRow) -> bool:
         """Whether the spelling without blocks means this row."""
-        return row.blocks == min(self._by_key[row.shape, row.elements])
+        return row.blocks == min(self._by_key[row.shape, row.elements, row.variant])
+
+    def spelling(self, row: MmaRow) -> str:
+        """The parameters that mean this row."""
+        if not self.is_plain(row):
+            return row.title
+        return f"{row.shape_text}, {row.types_text}{row.variant and ', ' + row.variant}"
+
+    def other_wave(self, row: MmaRow, wave: int) -> MmaRow | None:
+        """The same instruction in waves of another size."""
+        key = (row.shape, row.elements, row.blocks, wave)
+        return next((r for r in self.rows if (r.shape, r.elements, r.blocks, r.wave) == key), None)
 
     def legal(self, shape: tuple[int, int, int], elements: tuple[str, str, str], processor: str | None = None) -> str:
         """The nearest legal choices: same types first, then same shape, then all types.
@@ -271,6 +300,20 @@ class RowMma(MmaAtomOp):
         """The nearest legal shapes and types on the target."""
         return self.table.legal(self.row.shape, self.row.elements, target.processor)
 
+    def check_target(self, target: Target) -> None:
+        """Checks that the target has the instruction, in its wave size.
+
+        Raises:
+            TargetError: It has not; the fix names what is legal instead.
+        """
+        other = self.table.other_wave(self.row, target.wave_size)
+        if target.processor in self.targets and self.wave != target.wave_size and other is not None:
+            raise TargetError(
+                f"{self.name} needs waves of {self.wave} lanes, the kernel for {target} has {target.wave_size}",
+                fix=f"write {self.mnemonic}<{self.table.spelling(other)}>",
+            )
+        super().check_target(target)
+
     def arguments(self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue) -> list[LLValue]:
         """The intrinsic's arguments, from operands that have its types already."""
         return [a, b, c]
@@ -297,6 +340,7 @@ class RowMma(MmaAtomOp):
             "cycles": max(row.cycles.values(), default=None),
             "cycles_by_target": dict(row.cycles),
             "flops": row.flops,
+            "bytes": row.bytes,
         }
 
 

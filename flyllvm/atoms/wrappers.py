@@ -239,7 +239,7 @@ class TiledMma(_Described):
 
     Raises:
         LayoutError: The atom layout or the permutation has more than three modes.
-        AtomError: The atom computes several blocks, which have no place in one matrix.
+        AtomError: The atom computes several blocks, or reads a packed A: neither has a place in one matrix.
     """
 
     __slots__ = ("atom", "atom_layout", "permutation", "thr_layout_vmnk", "tile_mnk")
@@ -251,6 +251,11 @@ class TiledMma(_Described):
             raise AtomError(
                 f"{atom.op} computes {atom.blocks} independent products and cannot be tiled over one matrix",
                 fix="use an atom of one block, or call this one with mma_atom_call",
+            )
+        if getattr(getattr(atom.op, "row", None), "packing", 1) > 1:
+            raise AtomError(
+                f"{atom.op} reads a packed A, which is no tile of the dense matrix",
+                fix="call it with mma_atom_call, on fragments of the packed A",
             )
         self.atom = atom
         self.atom_layout: Layout = lay.append(atom_layout, None, 3)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from flyllvm.codegen.address import access_type
 from flyllvm.ir import lltype as ll, types as t
 from flyllvm.ir.lltype import LLType
 from flyllvm.ir.protocols import LLValue, MemOperand
@@ -16,8 +17,8 @@ from flyllvm.target import Target
 class Recorder:
     """Attributes: ``lines`` of the body, ``declarations`` of the intrinsics used."""
 
-    def __init__(self, target: str = "gfx942") -> None:
-        self.target = Target.parse(target)
+    def __init__(self, target: str = "gfx942", wave: int | None = None) -> None:
+        self.target = Target.parse(target, wave)
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
         self.block = "entry"
@@ -101,9 +102,12 @@ class Recorder:
         return self.made(result, call, uniform="readfirstlane" in name)
 
     def load(self, mem: MemOperand, type: LLType) -> LLValue:
-        return self.made(type, f"load {type}, {self.address(mem, type.bits // 8)!r}, align {self.alignment(mem)}")
+        held = access_type(type)
+        where = self.address(mem, held.bits // 8)
+        return self.bitcast(self.made(held, f"load {held}, {where!r}, align {self.alignment(mem)}"), type)
 
     def store(self, value: LLValue, mem: MemOperand) -> None:
+        value = self.bitcast(value, access_type(value.type))
         where = self.address(mem, value.type.bits // 8)
         self.lines.append(f"  store {value!r}, {where!r}, align {self.alignment(mem)}")
 

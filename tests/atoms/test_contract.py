@@ -38,9 +38,10 @@ def row(**changes: object) -> MmaRow:
 def test_every_mma_row_places_each_element_equally_often(op: MmaAtomOp) -> None:
     m, n, k = op.shape_mnk
     copies = op.row.replication if isinstance(op, RowMma) else (1, 1)
+    packing = op.row.packing if isinstance(op, RowMma) else 1
     threads = size(op.thr_layout)
     for layout, count, times in (
-        (op.layout_a, m * k, copies[0]),
+        (op.layout_a, m * k // packing, copies[0]),
         (op.layout_b, n * k, copies[1]),
         (op.layout_c, m * n, 1),
     ):
@@ -55,7 +56,7 @@ def test_every_mma_row_places_each_element_equally_often(op: MmaAtomOp) -> None:
 def test_every_copy_row_places_each_bit_once_and_its_sides_agree(op: CopyAtomOp) -> None:
     for layout in (op.bit_layout_src, op.bit_layout_dst, op.bit_layout_ref):
         assert size(layout.shape[0]) == size(op.thr_layout)
-        assert sorted(contract.indices(layout)) == list(range(op.bit_size))
+        assert sorted(contract.indices(layout)) == list(range(op.bit_size * size(op.thr_layout)))
 
 
 @pytest.mark.parametrize("op", MMA, ids=lambda op: op.name)

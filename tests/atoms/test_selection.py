@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from flyllvm.atoms import all_rows
-from flyllvm.atoms.base import Atom
+from flyllvm.atoms.base import Atom, Stateful
 from flyllvm.atoms.copy_op import CopyAtomOp
 from flyllvm.atoms.mma_op import MmaAtomOp
 from flyllvm.atoms.rocdl import cache_policy
@@ -33,12 +33,13 @@ import llvmlite.binding as llvm
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
 out = {}
-for cpu, text in json.load(sys.stdin).items():
-    machine = llvm.Target.from_triple("amdgcn-amd-amdhsa").create_target_machine(cpu=cpu, opt=1)
+for key, (cpu, features, text) in json.load(sys.stdin).items():
+    triple = llvm.Target.from_triple("amdgcn-amd-amdhsa")
+    machine = triple.create_target_machine(cpu=cpu, features=features, opt=1)
     module = llvm.parse_assembly(text)
     module.triple = "amdgcn-amd-amdhsa"
     module.verify()
-    out[cpu] = machine.emit_assembly(module)
+    out[key] = machine.emit_assembly(module)
 json.dump(out, sys.stdout)
 """
 # Elements as wide as the copy, at most a dword.
@@ -57,8 +58,13 @@ def mma_body(em: Recorder, op: MmaAtomOp) -> str:
         operand(elem, "global", name, count)
         for elem, name, count in zip((ta, tb, tc, td), "abcd", (*counts, counts[2]))
     )
-    op.emit_atom_call(em, None, d, a, b, c)
-    return parameters(dict.fromkeys("abcd", 1))
+    state = None
+    scalars = ""
+    if isinstance(op, Stateful):
+        state = em.struct_of(*(value(field.type.storage, field.name) for field in op.state))
+        scalars = "".join(f", {field.type.storage} %{field.name}" for field in op.state)
+    op.emit_atom_call(em, state, d, a, b, c)
+    return parameters(dict.fromkeys("abcd", 1)) + scalars
 
 
 def copy_body(em: Recorder, op: CopyAtomOp, direction: str) -> str:
@@ -85,12 +91,14 @@ class Case:
 
     def __init__(self, op: Atom, processor: str, direction: str, wanted: str) -> None:
         self.op, self.processor, self.direction, self.wanted = op, processor, direction, wanted
+        self.target = Target.parse(processor, op.wave)
+        self.module = f"{processor}/{self.target.wave_size}"
 
     def __repr__(self) -> str:
         return f"{self.op.name} {self.direction} on {self.processor}".replace("  ", " ")
 
     def function(self, name: str, declarations: dict[str, str]) -> str:
-        em = Recorder(self.processor)
+        em = Recorder(self.processor, self.op.wave)
         if isinstance(self.op, MmaAtomOp):
             arguments = mma_body(em, self.op)
         else:
@@ -130,24 +138,26 @@ CASES = cases()
 
 @cache
 def assembly() -> dict[str, dict[str, str]]:
-    """Assembly of each function, by processor and function name."""
+    """Assembly of each function, by module (processor and wave size) and function name."""
     modules = {}
-    for processor in CHIPS:
+    for target in {case.module: case.target for case in CASES}.values():
+        module = f"{target.processor}/{target.wave_size}"
         declarations: dict[str, str] = {}
-        functions = [c.function(f"k{i}", declarations) for i, c in enumerate(CASES) if c.processor == processor]
-        modules[processor] = "\n".join([*declarations.values(), *functions])
+        functions = [c.function(f"k{i}", declarations) for i, c in enumerate(CASES) if c.module == module]
+        text = "\n".join([*declarations.values(), *functions])
+        modules[module] = (target.processor, target.llvm_features, text)
     done = subprocess.run([sys.executable, "-c", _CHILD], input=json.dumps(modules), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     split = {}
-    for processor, text in json.loads(done.stdout).items():
-        split[processor] = dict(re.findall(r"^(k\d+):\n(.*?)^\t\.section", text, re.DOTALL | re.MULTILINE))
+    for module, text in json.loads(done.stdout).items():
+        split[module] = dict(re.findall(r"^(k\d+):\n(.*?)^\t\.section", text, re.DOTALL | re.MULTILINE))
     return split
 
 
 @pytest.mark.parametrize("i", range(len(CASES)), ids=[repr(c) for c in CASES])
 def test_llvm_selects_the_named_instruction(i: int) -> None:
     case = CASES[i]
-    text = assembly()[case.processor][f"k{i}"]
+    text = assembly()[case.module][f"k{i}"]
     code = [line.split(";")[0].split() for line in text.splitlines() if line.startswith("\t")]
     if isinstance(case.op, BufferCopy) and not case.op.cache.is_default:
         line = next(" ".join(words) for words in code if words and words[0].startswith(f"buffer_{case.direction}"))

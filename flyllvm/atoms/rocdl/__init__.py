@@ -12,6 +12,13 @@ FAMILIES = {
     "fly_rocdl.cdna3.buffer_copy": "flyllvm.atoms.rocdl.cdna3_buffer_copy",
     "fly_rocdl.cdna3.buffer_copy_lds": "flyllvm.atoms.rocdl.cdna3_buffer_copy_lds",
     "fly_rocdl.cdna3.mfma": "flyllvm.atoms.rocdl.cdna3_mfma",
+    "fly_rocdl.cdna3.smfmac": "flyllvm.atoms.rocdl.cdna3_smfmac",
+    "fly_rocdl.cdna4.mfma_scale": "flyllvm.atoms.rocdl.cdna4_mfma_scale",
+    "fly_rocdl.gfx11.wmma": "flyllvm.atoms.rocdl.gfx11_wmma",
+    "fly_rocdl.gfx120x.swmmac": "flyllvm.atoms.rocdl.gfx120x_swmmac",
+    "fly_rocdl.gfx120x.wmma": "flyllvm.atoms.rocdl.gfx120x_wmma",
+    "fly_rocdl.gfx1250.wmma": "flyllvm.atoms.rocdl.gfx1250_wmma",
+    "fly_rocdl.gfx1250.wmma_scale": "flyllvm.atoms.rocdl.gfx1250_wmma_scale",
 }
 for _mnemonic, _module in FAMILIES.items():
     register_payload_module(_mnemonic, _module)

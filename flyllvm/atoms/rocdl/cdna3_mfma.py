@@ -180,7 +180,7 @@ class Mfma(StatelessRowMma):
     table = TABLE
 
     def __init__(self, row: MmaRow) -> None:
-        super().__init__(row, row.title if not TABLE.is_plain(row) else f"{row.shape_text}, {row.types_text}")
+        super().__init__(row, TABLE.spelling(row))
 
     def arguments(self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue) -> list[LLValue]:
         """A, B, C, then cbsz, abid and blgp: no broadcast, no permutation."""
