@@ -181,6 +181,10 @@ def compile_llvm(
         TargetError: The target lacks an intrinsic of the text.
     """
     _check_arguments(opt_level, passes, cov, want)
+    if "\0" in ir_text:
+        # llvmlite hands LLVM a C string: what follows would be left out in silence.
+        line = ir_text.count("\n", 0, ir_text.index("\0")) + 1
+        raise CodegenError(f"line {line} of the LLVM IR has a NUL character", fix="pass LLVM IR as text")
     if check:
         check_llvm_text(ir_text, target)
     backend = backend_for(target)
