@@ -314,12 +314,19 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         return self.block, len(self.block.ops)
 
     def rollback(self, mark: tuple[Block, int]) -> None:
-        """Takes back the operations that were made in this block since the mark."""
+        """Takes back what was made in this block since the mark, except pure operations that do not use it."""
         block, count = mark
-        gone = {id(o) for o in block.ops[count:]}
-        del block.ops[count:]
+        gone: set[int] = set()
+        kept: list[Op] = []
+        for o in block.ops[count:]:
+            if o.pure and not any(id(v) in gone for v in o.operands):
+                kept.append(o)
+            else:
+                gone.update(id(r) for r in o.results)
+        dropped = {id(o) for o in block.ops[count:]} - {id(o) for o in kept}
+        block.ops[count:] = kept
         memo = self._memo[id(block)]
-        for key in [k for k, o in memo.items() if id(o) in gone]:
+        for key in [k for k, o in memo.items() if id(o) in dropped]:
             del memo[key]
 
     def _check_carried(self, made: Op, want: list[t.Type], values: Sequence[Value]) -> None:
