@@ -27,6 +27,7 @@ class Artifact:
         specs: Specifications of the arguments, in order.
         parameters: Their names.
         known_block_size: Work items per workgroup it was compiled for, or ``None``.
+        dynamic_lds_bytes: LDS that the kernel's own allocations want at launch, or ``None`` when it does not say.
         llvm_ir: The LLVM IR text given to LLVM (and to the simulator).
         object_bytes: The relocatable object, ``None`` when compilation stopped before.
         timings: CPU time of each stage.
@@ -51,6 +52,8 @@ class Artifact:
         self.parameters = list(parameters)
         self.ssa = ssa
         self.known_block_size: tuple[int, int, int] | None = None
+        self.dynamic_lds_bytes: int | None = None
+        self._launcher: Any = None
         self.timings = Timings()
         self.llvm_ir = ""
         self.object_bytes: bytes | None = None
@@ -119,6 +122,7 @@ class Artifact:
         kernel = module.kernels[0]
         self.name = kernel.name
         self.known_block_size = kernel.attrs.get("known_block_size")
+        self.dynamic_lds_bytes = kernel.attrs.get("dynamic_lds_bytes")
         self.llvm_ir = lower(module, self.target, self.options, ssa=self.ssa, timings=self.timings)
 
     def simulate(
@@ -154,6 +158,25 @@ class Artifact:
             dynamic_lds_bytes,
             **options,
         )
+
+    def __call__(self, *args: Any, grid: Any, block: Any = None, smem: int | None = None, stream: Any = None) -> None:
+        """Launches the kernel: device arrays on a GPU, host arrays in the simulator.
+
+        Args:
+            args: One per parameter that is no compile-time value.
+            grid: Workgroups in x, y, z.
+            block: Work items per workgroup; by default what the kernel was compiled for.
+            smem: LDS given at launch, in bytes.
+            stream: The stream; by default the device's default stream.
+
+        Raises:
+            LaunchError: An argument, a size or the device does not fit; with the line of the launch.
+        """
+        if self._launcher is None:
+            from .launch_artifact import ArtifactLauncher
+
+            self._launcher = ArtifactLauncher(self)
+        self._launcher.launch(args, grid, block, smem, stream)
 
     def run(self, *args: Any, grid: Any, block: Any = None, dynamic_lds_bytes: int = 0) -> str:
         """Runs the kernel on NumPy arrays: on a GPU that fits the target, else in the simulator.

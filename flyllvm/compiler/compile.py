@@ -6,18 +6,16 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TargetError, TraceError
-from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec
 from ..target import Target
 from .artifact import Artifact
+from .hints import check_hints, split_hints
 from .kernel import KernelFunction, as_spec
 from .pipeline import check_stage, link_stage, object_stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..ir.core import Kernel, Module
-
-_SPECS = (TensorSpec, PointerSpec, ScalarSpec)
 
 
 def default_arch() -> str:
@@ -32,45 +30,122 @@ def default_arch() -> str:
     return arch
 
 
-def compile(
-    fn: KernelFunction,
-    *specs: Any,
-    arch: str | Target | None = None,
-    constants: dict[str, Any] | None = None,
-    stop_after: str | None = None,
-    ssa: bool = True,
-    limits: dict[str, Any] | None = None,
-    **options: Any,
-) -> Artifact:
-    """Compiles a kernel; no GPU is needed.
+class Compiler:
+    """``flyc.compile``: compiles a kernel, or all that a host function launches; no GPU is needed.
 
-    Args:
-        fn: A function decorated with ``@flyc.kernel``.
-        specs: One per parameter that is no constant: a ``TensorSpec``, its text (``"f16[?,?]"``), a number type, or
-            an array (its exact shape and strides).
-        arch: Target, e.g. ``gfx942`` or ``gfx942:sramecc+:xnack-``; by default ``FLYLLVM_ARCH``.
-        constants: Compile-time values by parameter name.
-        stop_after: Last stage to run: ``llvm``, ``object`` or ``link`` (all of it).
-        ssa: Whether register memory becomes values (it should; off for atoms that only have a memory form).
-        limits: ``timeout`` (seconds) and ``memory_limit_bytes`` of the compile worker.
-        options: Code generation options (``codegen.Options``) and kernel hints.
-
-    Raises:
-        FlyError: With the author's line.
+    ``flyc.compile[{"waves_per_eu": 2}](fn, ...)`` gives compile hints in front; keywords count more.
     """
-    if not isinstance(fn, KernelFunction):
-        raise TraceError(f"compile({fn!r})", fix="pass a function decorated with @flyc.kernel")
-    check_stage(stop_after)
-    target = Target.parse(arch if arch is not None else default_arch())
-    hints, settings = _split(options)
-    parsed = [s if isinstance(s, _SPECS) else _spec(s) for s in specs]
-    known = fn.constants_for(parsed, constants)
+
+    __slots__ = ("_hints",)
+
+    def __init__(self, hints: Mapping[str, Any] | None = None) -> None:
+        self._hints = dict(hints or {})
+
+    def __getitem__(self, hints: Any) -> Compiler:
+        parts = hints if isinstance(hints, tuple) else (hints,)
+        made = dict(self._hints)
+        for part in parts:
+            if not isinstance(part, dict):
+                raise TraceError(
+                    f"compile[{part!r}]", fix='write the hints as a dict: compile[{"waves_per_eu": 2}](...)'
+                )
+            made |= part
+        return Compiler(made)
+
+    def __call__(
+        self,
+        fn: Any,
+        *args: Any,
+        arch: str | Target | None = None,
+        constants: dict[str, Any] | None = None,
+        stop_after: str | None = None,
+        ssa: bool = True,
+        limits: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Compiles.
+
+        Args:
+            fn: A function decorated with ``@flyc.kernel`` or ``@flyc.jit``.
+            args: One per parameter that is not in ``constants``: a ``TensorSpec``, its text (``"f16[?,?]"``), a number
+                type, an array (its exact shape and strides, unless marked), a number, or a compile-time value.
+            arch: Target, e.g. ``gfx942`` or ``gfx942:sramecc+:xnack-``; by default ``FLYLLVM_ARCH``.
+            constants: Compile-time values by parameter name.
+            stop_after: Last stage to run: ``llvm``, ``object`` or ``link`` (all of it).
+            ssa: Whether register memory becomes values (it should; off for atoms that only have a memory form).
+            limits: ``timeout`` (seconds) and ``memory_limit_bytes`` of the compile worker.
+            options: Code generation options (``codegen.Options``) and kernel hints.
+
+        Returns:
+            An ``Artifact`` of a kernel, a ``CompiledJit`` of a host function.
+
+        Raises:
+            FlyError: With the author's line.
+        """
+        check_stage(stop_after)
+        target = Target.parse(arch if arch is not None else default_arch())
+        hints = check_hints({**self._hints, **options})
+        if isinstance(fn, KernelFunction):
+            return compile_kernel(fn, args, target, constants, stop_after, ssa, limits, hints)
+        from .jit import JitFunction
+
+        if not isinstance(fn, JitFunction):
+            raise TraceError(f"compile({fn!r})", fix="pass a function decorated with @flyc.kernel or @flyc.jit")
+        if not ssa or limits is not None:
+            raise TraceError(f"compile({fn!r}) with ssa or limits", fix="give them for a kernel")
+        from .compile_jit import compile_jit
+
+        return compile_jit(fn, args, target, constants, hints, stop_after)
+
+
+compile = Compiler()
+
+
+def compile_kernel(
+    fn: KernelFunction,
+    args: Sequence[Any],
+    target: Target,
+    constants: dict[str, Any] | None,
+    stop_after: str | None,
+    ssa: bool,
+    limits: dict[str, Any] | None,
+    hints: dict[str, Any],
+) -> Artifact:
+    """Compiles one kernel; the arguments are those of `Compiler`, the hints are checked."""
+    specs, given = _sort(fn, args, constants)
+    own, settings = split_hints({**fn.options, **hints})
+    known = fn.constants_for(specs, given)
     names = [p for p in fn.parameters() if p not in known]
 
     def source() -> Kernel:
-        return fn.trace(parsed, target, constants, **hints)
+        return fn.trace(specs, target, known, **own)
 
-    return build(source, target, settings, stop_after, ssa=ssa, specs=parsed, parameters=names, limits=limits)
+    return build(source, target, settings, stop_after, ssa=ssa, specs=specs, parameters=names, limits=limits)
+
+
+def _sort(
+    fn: KernelFunction, args: Sequence[Any], constants: dict[str, Any] | None
+) -> tuple[list[Any], dict[str, Any]]:
+    """Specifications of the run-time arguments, and the compile-time values by name.
+
+    Raises:
+        LaunchError: An argument is not what its annotation says.
+    """
+    from .binding_call import Constant, Number, StreamSlot, as_argument
+
+    params = fn.call_parameters()
+    given = dict(constants or {})
+    free = [i for i, name in enumerate(params.names) if name not in given]
+    specs: list[Any] = []
+    for i, value in zip(free, args):
+        arg = params.classify(i, as_argument(params, i, value))
+        if isinstance(arg, Constant):
+            given[params.names[i]] = arg.value
+        elif isinstance(arg, StreamSlot):
+            raise TraceError(f"argument {params.names[i]} of {fn.name} is a stream", fix="kernels take no streams")
+        else:
+            specs.append(arg.spec if isinstance(arg, Number) else arg.spec())
+    return specs + [as_spec(x) for x in args[len(free) :]], given
 
 
 def build(
@@ -109,19 +184,3 @@ def build(
     if stop_after != "object":
         artifact._code_object = artifact.timings.run("link", lambda: link_stage(result.object))
     return artifact
-
-
-def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Kernel hints and code generation options apart."""
-    from ..codegen.options import Options
-
-    settings = {k: v for k, v in options.items() if k in Options.__slots__}
-    return {k: v for k, v in options.items() if k not in settings}, settings
-
-
-def _spec(x: Any) -> Any:
-    if hasattr(x, "dtype") and hasattr(x, "shape"):
-        from .binding import spec_of
-
-        return spec_of(x)
-    return as_spec(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
@@ -11,9 +12,13 @@ from ..ir.core import Kernel
 from ..ir.location import Frame, Location
 from ..ir.ops_control import Return
 from ..target import Target
+from .hints import check_hints, split_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from .binding_call import Parameters
+    from .launch import KernelCall
 
 
 class KernelFunction:
@@ -28,20 +33,30 @@ class KernelFunction:
     def __init__(self, fn: Callable[..., Any], name: str | None, options: dict[str, Any]) -> None:
         self.fn = fn
         self.name = name or fn.__name__
-        self.options = options
+        self.options = check_hints(options, self._location())
         self.__name__ = fn.__name__
         self.__doc__ = fn.__doc__
+        self._params: Parameters | None = None
 
     def parameters(self) -> list[str]:
-        """Names of the positional parameters."""
+        """Names of the parameters, the keyword-only ones last."""
         code = self.fn.__code__
-        return list(code.co_varnames[: code.co_argcount])
+        return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+    def call_parameters(self) -> Parameters:
+        """Its parameters with their annotations, read at the first use, when all names exist."""
+        if self._params is None:
+            from .binding_call import Parameters
+
+            self._params = Parameters(self.fn)
+        return self._params
 
     def defaults(self) -> dict[str, Any]:
         """Default values by parameter name; they are compile-time values."""
         values = self.fn.__defaults__ or ()
-        names = self.parameters()
-        return dict(zip(names[len(names) - len(values) :], values, strict=True))
+        count = self.fn.__code__.co_argcount
+        names = self.parameters()[count - len(values) : count]
+        return dict(zip(names, values, strict=True)) | (self.fn.__kwdefaults__ or {})
 
     def constants_for(self, specs: Sequence[Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
         """The compile-time values of a call: those given, and defaults of parameters that no specification is for."""
@@ -68,18 +83,19 @@ class KernelFunction:
         """
         target = Target.parse(target)
         kernel = Kernel(self.name, self._location())
-        given = {k: v for k, v in {**self.options, **options}.items() if v is not None}
+        given, _ = split_hints(check_hints({**self.options, **options}, kernel.loc))
         kernel.attrs.update(given)
         if "known_block_size" in given:
             kernel.attrs["known_block_size"] = _block(given["known_block_size"], target)
         # Loaded here: what never traces needs no syntax trees.
+        from .host_atoms import own
         from .rewrite import AuthorErrors, rewritten
 
         fn = rewritten(self.fn)
         b = Builder(kernel, target, fn.__code__)
         args = self._arguments(kernel, specs, self.constants_for(specs, constants))
         with b, AuthorErrors(b):
-            fn(**args)
+            fn(**{name: own(value) for name, value in args.items()})
         kernel.body.append(Return((), (), None, (), kernel.loc))
         return kernel
 
@@ -109,12 +125,27 @@ class KernelFunction:
             args[name] = spec.declare(kernel, name, pointer)
         return args
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TraceError(
-            f"the kernel {self.name} is called as a function",
-            self._location(),
-            "compile it with flyc.compile(kernel, *specs, arch=...)",
-        )
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> KernelCall:
+        """The kernel with its arguments; ``.launch(grid=..., block=...)`` runs it.
+
+        Raises:
+            TraceError: A kernel is being traced here.
+            LaunchError: Arguments are missing or unknown.
+        """
+        from .launch import KernelCall
+        from .replay import Recorder
+
+        recorder, builder = Recorder.active(), Builder.active()
+        if builder is not None and (recorder is None or recorder.builder is not builder):
+            raise TraceError(
+                f"the kernel {self.name} is called inside a kernel",
+                builder.location(),
+                "launch it from host code; what kernels share is a plain function",
+            )
+        return KernelCall(self, args, kwargs)
 
 
 def as_spec(x: Any) -> Spec:
@@ -156,7 +187,8 @@ def kernel(
         fn: The function; parameters are tensors, pointers, numbers or compile-time values.
         name: Symbol name; by default the function's.
         known_block_size: Work items per workgroup (x, y, z); the kernel may only be launched with it.
-        hints: ``waves_per_eu``, ``noalias=True`` (no two pointer arguments overlap), and other kernel options.
+        hints: ``waves_per_eu``, ``maxnreg``, ``fastmath``, ``noalias=True`` (no two pointer arguments overlap), and
+            code generation options such as ``denormals``.
     """
 
     def wrap(f: Callable[..., Any]) -> KernelFunction:

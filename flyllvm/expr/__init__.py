@@ -39,6 +39,7 @@ from .gpu import (
     thread_id,
     thread_idx,
 )
+from .host import Constexpr, Stream
 from .layouts import *  # noqa: F403
 from .math import max, min
 from .numeric import (

@@ -1,0 +1,102 @@
+"""Values as hashable keys, exact by type: ``1``, ``1.0`` and ``True`` differ, and so do ``0.0`` and ``-0.0``."""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+
+class Unfreezable(Exception):
+    """A value whose contents cannot be told apart by a key."""
+
+
+_PLAIN = (str, bytes, type(None), type, BuiltinFunctionType, ModuleType, CodeType, type(...), complex)
+_MAX_DEPTH = 12
+_MAX_ARRAY_BYTES = 1 << 16
+
+
+def freeze(value: Any, depth: int = 0) -> Any:
+    """A hashable stand-in for a value: two values with equal keys give the same code.
+
+    Raises:
+        Unfreezable: The value may change without its key changing.
+    """
+    cls = type(value)
+    if cls is int or cls is bool:
+        return (cls, value)
+    if cls is float:
+        return (cls, value.hex())
+    if isinstance(value, _PLAIN):
+        return value
+    if depth > _MAX_DEPTH:
+        raise Unfreezable(f"{cls.__name__} nests more than {_MAX_DEPTH} levels")
+    if cls in (tuple, list):
+        return (cls, *(freeze(v, depth + 1) for v in value))
+    if cls in (set, frozenset):
+        return (cls, frozenset(freeze(v, depth + 1) for v in value))
+    if isinstance(value, dict):
+        return (cls, *((freeze(k, depth + 1), freeze(v, depth + 1)) for k, v in value.items()))
+    if cls is FunctionType:
+        return _function(value, depth)
+    if cls is MethodType:
+        return ("method", freeze(value.__self__, depth + 1), _function(value.__func__, depth))
+    return _object(value, cls, depth)
+
+
+def _function(fn: Any, depth: int) -> Any:
+    """A function by its code and what it closes over; its globals are watched apart."""
+    cells = []
+    for cell in fn.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+        # A function that calls itself closes over itself.
+        cells.append("self" if content is fn else freeze(content, depth + 1))
+    defaults = freeze((fn.__defaults__, fn.__kwdefaults__), depth + 1)
+    return ("function", fn.__code__, id(fn.__globals__), tuple(cells), defaults)
+
+
+def _object(value: Any, cls: type, depth: int) -> Any:
+    module = cls.__module__
+    if module.startswith("flyllvm."):
+        return _ours(value, cls, depth)
+    if hasattr(value, "__array_interface__") and hasattr(value, "tobytes"):
+        if value.nbytes > _MAX_ARRAY_BYTES:
+            raise Unfreezable(f"an array of {value.nbytes} bytes")
+        return (cls, str(value.dtype), value.shape, value.tobytes())
+    if isinstance(value, (tuple, int, float, str)):  # named tuples, enumerations of numbers
+        plain = next(c for c in (tuple, int, float, str) if isinstance(value, c))
+        return (cls, freeze(plain(value), depth + 1))
+    names = [s for c in cls.__mro__ for s in _slots(c)]
+    state = getattr(value, "__dict__", None)
+    if state is not None or names:
+        parts = [(n, freeze(getattr(value, n), depth + 1)) for n in names if hasattr(value, n)]
+        return (cls, *parts, *((n, freeze(v, depth + 1)) for n, v in (state or {}).items()))
+    if cls.__hash__ is None or cls.__hash__ is object.__hash__:
+        raise Unfreezable(f"a {cls.__name__}")
+    return (cls, value)
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = cls.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
+
+
+def _ours(value: Any, cls: type, depth: int) -> Any:
+    """Objects of the language: types of the IR and atoms print all that they are."""
+    kind = getattr(value, "type", None)
+    text = getattr(kind, "text", None)
+    if isinstance(text, str):
+        return (cls, text)
+    text = getattr(value, "text", None)
+    if isinstance(text, str):
+        return (cls, text)
+    if cls.__hash__ is not None and cls.__hash__ is not object.__hash__:
+        return (cls, value)
+    fn = getattr(value, "fn", None)
+    if type(fn) is FunctionType:  # a kernel or host function
+        return (cls, id(value), _function(fn, depth))
+    names = [s for c in cls.__mro__ for s in _slots(c)]
+    return (cls, *(freeze(getattr(value, n), depth + 1) for n in names if hasattr(value, n)))

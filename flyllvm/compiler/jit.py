@@ -1,0 +1,335 @@
+"""``@jit``: host functions in ordinary Python, recorded at the first call and replayed after.
+
+A call whose signature (types, shapes, strides and alignments of arrays, values of all other arguments) was seen before
+does not run the Python code: its launches are put into the stream again with the new pointers.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FlyError, LaunchError
+from .binding_call import Constant, Number, Parameters, StreamSlot, Unkeyed
+from .binding_tensor import PointerArg, TensorArg
+from .freeze import freeze
+from .hints import check_hints
+from .launch import author_line
+from .place import Place, current_place
+from .replay import Record, Recorder
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..expr.specs import Spec
+    from ..target import Target
+
+_MAX_RECORDS = 1024
+_MAX_WORLDS = 8
+
+
+class JitFunction:
+    """A host function decorated with ``@jit``.
+
+    Attributes:
+        fn: The author's function.
+        arch: What the simulator plays, or the GPU must be; ``None`` leaves it to the environment.
+        replay: Whether calls are recorded.
+        hints: Compile hints for every kernel it launches.
+        recordings: How often the Python code ran.
+    """
+
+    def __init__(self, fn: Callable[..., Any], arch: str | Target | None, replay: bool, hints: dict[str, Any]) -> None:
+        self.fn = fn
+        self.arch = arch
+        self.replay = replay
+        code = fn.__code__
+        self.hints = check_hints(hints, f"{code.co_filename}:{code.co_firstlineno}")
+        self.recordings = 0
+        self.__name__ = fn.__name__
+        self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
+        self._params: Parameters | None = None
+        # Per state of the globals and closures it reads: place -> signature -> record.
+        self._worlds: list[tuple[Watch, dict[Place, dict[Any, Record]]]] = []
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    @property
+    def params(self) -> Parameters:
+        """Its parameters; annotations are read at the first use, when all names exist."""
+        if self._params is None:
+            self._params = Parameters(self.fn)
+        return self._params
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launches what the function launches.
+
+        Raises:
+            LaunchError: An argument or a launch does not fit.
+            FlyError: A kernel cannot be compiled.
+        """
+        params = self.params
+        try:
+            values = args if not kwargs and len(args) == params.count else params.positional(args, kwargs)
+            outer = Recorder.active()
+            if outer is not None:
+                self._inline(values, outer)
+                return
+            place = current_place(self.arch)
+            if not self.replay:
+                self.run_host(values, place)
+                return
+            self._replay_or_record(values, place)
+        except FlyError as e:
+            raise e if e.where is not None else e.at(author_line()) from None
+
+    def _replay_or_record(self, values: tuple[Any, ...], place: Place) -> None:
+        try:
+            key, addresses = self.params.key(values)
+        except Unkeyed:
+            self.run_host(values, place)
+            return
+        records = self._records(place)
+        record = records.get(key)
+        if record is not None and record.valid():
+            record.run(values, addresses)
+            return
+        records.pop(key, None)
+        made = self.run_host(values, place, addresses=addresses)
+        if len(records) >= _MAX_RECORDS:
+            for old in list(records)[: _MAX_RECORDS // 2]:
+                records.pop(old, None)
+        records[key] = made
+
+    def _records(self, place: Place) -> dict[Any, Record]:
+        """The records made in a world like this one."""
+        for world, places in self._worlds:
+            if world.valid():
+                found = places.get(place)
+                if found is None:
+                    found = places[place] = {}
+                return found
+        world = Watch(self.fn)
+        places = {place: {}}
+        if world.why_not is None:
+            self._worlds.append((world, places))
+            del self._worlds[:-_MAX_WORLDS]
+        return places[place]
+
+    def run_host(
+        self,
+        values: Sequence[Any],
+        place: Place,
+        *,
+        addresses: Sequence[int] | None = None,
+        specs: Sequence[Any] | None = None,
+        hints: dict[str, Any] | None = None,
+        execute: bool = True,
+    ) -> Record:
+        """Runs the Python code and records its launches.
+
+        Args:
+            values: One argument per parameter.
+            place: Where launches go.
+            addresses: Address of each argument; read from them when not given.
+            specs: Specification per parameter where it is fixed, else ``None``.
+            hints: Compile hints that count more than the function's.
+            execute: Whether the launches are carried out.
+        """
+        params = self.params
+        args = [params.classify(i, v, specs[i] if specs is not None else None) for i, v in enumerate(values)]
+        if addresses is None:
+            addresses = [getattr(a, "address", 0) for a in args]
+        given = [_seen_by_host(i, name, arg) for i, (name, arg) in enumerate(zip(params.names, args, strict=True))]
+        recorder = Recorder(place, {**self.hints, **(hints or {})}, values, addresses, execute)
+        self.recordings += 1
+        with recorder:
+            self._run(given)
+        _check_pending(recorder)
+        return Record(recorder.launches, self._worlds_of(recorder.roots) if self.replay else [])
+
+    def _worlds_of(self, roots: Sequence[Any]) -> list[Watch]:
+        """What kernels read that the world of the host function does not cover."""
+        unseen = {id(r): r for r in roots if not any(world.covers(r) for world, _ in self._worlds[-1:])}
+        return [Watch(*unseen.values())] if unseen else []
+
+    def _inline(self, values: Sequence[Any], outer: Recorder) -> None:
+        """Called by another host function: its launches belong to that one's record."""
+        params = self.params
+        hints = outer.hints
+        outer.hints = {**self.hints, **hints}
+        try:
+            args = []
+            for i, (name, value) in enumerate(zip(params.names, values, strict=True)):
+                arg = params.classify(i, value)
+                slot = getattr(arg, "slot", None)
+                args.append(_seen_by_host(slot, name, arg))
+            self._run(args)
+        finally:
+            outer.hints = hints
+
+    def _run(self, args: Sequence[Any]) -> None:
+        params, n = self.params, self.params.positional_count
+        result = self.fn(*args[:n], **dict(zip(params.names[n:], args[n:])))
+        if result is not None:
+            raise LaunchError(
+                f"{self.__name__} returned {result!r:.60}",
+                f"{self.fn.__code__.co_filename}:{self.fn.__code__.co_firstlineno}",
+                "return nothing: a replay has no value to return; results go into arrays",
+            )
+
+    def __repr__(self) -> str:
+        return f"<host function {self.__name__}>"
+
+
+def _seen_by_host(slot: int | None, name: str, arg: Any) -> Any:
+    """What the Python code gets for an argument: layouts and numbers, never data."""
+    if isinstance(arg, (TensorArg, PointerArg)):
+        made = arg.for_slot(slot, name)
+        made.offset_bytes = arg.offset_bytes if arg.slot is not None else 0
+        return made
+    if isinstance(arg, (Number, Constant)):
+        return arg.value
+    if isinstance(arg, StreamSlot):
+        return StreamSlot(slot, arg.value)
+    return arg
+
+
+def _check_pending(recorder: Recorder) -> None:
+    if recorder.pending:
+        call = recorder.pending[0]
+        raise LaunchError(
+            f"{call.kernel.name}(...) is called and never launched", call.loc, "append .launch(grid=..., block=...)"
+        )
+
+
+class CompiledJit:
+    """A host function compiled for fixed arguments: what ``flyc.compile`` returns for a ``@jit`` function.
+
+    Calling it with arrays and numbers launches what the function launches, with the least host time: where launches go
+    is decided at the first call, and globals and closures are not looked at for a signature seen before.
+
+    Attributes:
+        jit: The host function.
+        target: What it was compiled for.
+        hints: The compile hints.
+        artifacts: The compiled kernels by name, in the order of their first launch.
+    """
+
+    def __init__(
+        self,
+        jit: JitFunction,
+        target: Target,
+        specs: Sequence[Spec | None],
+        hints: dict[str, Any],
+        record: Record,
+        constants: dict[str, Any],
+    ) -> None:
+        self.jit, self.target, self.hints = jit, target, hints
+        self._specs = list(specs)
+        self._constants = constants
+        self._params = Parameters(jit.fn)
+        # Compile-time values may be left out: they are those of the compilation.
+        self._params.defaults = {**self._params.defaults, **constants}
+        self._records: dict[Any, Record] = {}
+        self._place: Place | None = None
+        self.artifacts: dict[str, Any] = {}
+        for launch in record.launches:
+            _name_artifact(self.artifacts, launch.compiled.artifact)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launches with these arguments.
+
+        Raises:
+            LaunchError: An argument does not fit what was compiled.
+        """
+        params = self._params
+        values = args if not kwargs and len(args) == params.count else params.positional(args, kwargs)
+        try:
+            key, addresses = params.key(values)
+        except Unkeyed:
+            key, addresses = None, []
+        record = self._records.get(key)
+        if record is not None:
+            record.run(values, addresses)
+            return
+        self._record(key, values)
+
+    def _record(self, key: Any, values: tuple[Any, ...]) -> None:
+        try:
+            if self._place is None:
+                self._place = current_place(self.target)
+            self._check_constants(values)
+            record = self.jit.run_host(values, self._place, specs=self._specs, hints=self.hints)
+        except FlyError as e:
+            raise e if e.where is not None else e.at(author_line()) from None
+        if key is not None:
+            if len(self._records) >= _MAX_RECORDS:
+                self._records.clear()
+            self._records[key] = record
+
+    def _check_constants(self, values: tuple[Any, ...]) -> None:
+        for i, name in enumerate(self._params.names):
+            if name in self._constants:
+                arg = self._params.classify(i, values[i])
+                now = arg.value if isinstance(arg, Constant) else arg
+                before = self._constants[name]
+                if now is not before and freeze(now) != freeze(before):
+                    raise LaunchError(
+                        f"argument {name}: {now!r:.60}",
+                        fix=f"it is compiled for {before!r:.60}: pass that, or leave it out",
+                    )
+
+    def _only(self) -> Any:
+        if len(self.artifacts) != 1:
+            raise LaunchError(
+                f"{self.jit.__name__} launches {len(self.artifacts)} kernels",
+                fix=f"take one of .artifacts: {', '.join(self.artifacts) or 'none'}",
+            )
+        return next(iter(self.artifacts.values()))
+
+    def __getattr__(self, name: str) -> Any:
+        # code_object, llvm_ir, assembly, ...: those of the kernel, where there is one.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._only(), name)
+
+    def __repr__(self) -> str:
+        return f"<{self.jit.__name__} compiled for {self.target}: {', '.join(self.artifacts)}>"
+
+
+def _name_artifact(artifacts: dict[str, Any], artifact: Any) -> None:
+    """Adds an artifact; another one of the same kernel gets a number."""
+    if any(a is artifact for a in artifacts.values()):
+        return
+    name, count = artifact.name, 1
+    while name in artifacts:
+        count += 1
+        name = f"{artifact.name}.{count}"
+    artifacts[name] = artifact
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    arch: str | Target | None = None,
+    replay: bool = True,
+    **hints: Any,
+) -> Any:
+    """Marks a function as host code that launches kernels.
+
+    Args:
+        fn: The function.  Its array arguments are layouts without data while it runs.
+        arch: What the simulator plays, or the GPU must be; by default the GPU that is there, else ``FLYLLVM_ARCH``.
+        replay: Whether a call whose signature was seen before replays the recorded launches.  With ``False`` the Python
+            code runs on every call.
+        hints: Compile hints for every kernel it launches.
+    """
+
+    def wrap(f: Callable[..., Any]) -> JitFunction:
+        return JitFunction(f, arch, replay, hints)
+
+    return wrap if fn is None else wrap(fn)

@@ -1,0 +1,167 @@
+"""Compiled kernels by all that their code depends on.
+
+Two levels, both in memory.  The first is looked up before tracing: argument specifications, compile-time values,
+target, hints, and the world the kernel reads (`watch`).  The second, after tracing, is the LLVM IR text with target and
+options: what reached the emitted code is the key, so nothing stale can come out of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .artifact import Artifact
+from .binding import launch_types
+from .compile import build
+from .freeze import Unfreezable, freeze
+from .hints import split_hints
+from .pipeline import link_stage, object_stage
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..codeobject import CodeObject
+    from ..expr.specs import Spec
+    from ..ir.core import Kernel
+    from ..target import Target
+    from .kernel import KernelFunction
+
+_MAX_ENTRIES = 512
+_MAX_WORLDS = 8
+_STATIC = " addrspace(3) global ["
+_DYNAMIC = "addrspace(3) global [0 x i8]"
+
+#: Kernel and key -> (world, compiled), the last used last.
+_COMPILED: dict[Any, list[tuple[Watch, Compiled]]] = {}
+#: LLVM IR text with target and options -> (object, code object).
+_OBJECTS: dict[Any, tuple[bytes, CodeObject]] = {}
+
+
+class Compiled:
+    """A kernel ready to launch.
+
+    Attributes:
+        artifact: The compilation.
+        types: Element type of each entry of the flat argument list, ``None`` for pointers.
+        lds_bytes: LDS the kernel declares.
+        dynamic_lds_bytes: LDS that the kernel's own allocations want at launch, or ``None`` when it does not say.
+        uses_dynamic_lds: Whether it reads or writes the LDS given at launch.
+    """
+
+    __slots__ = ("artifact", "dynamic_lds_bytes", "lds_bytes", "types", "uses_dynamic_lds")
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact = artifact
+        self.types = launch_types(artifact.specs)
+        self.lds_bytes = static_lds_bytes(artifact.llvm_ir)
+        self.uses_dynamic_lds = _DYNAMIC in artifact.llvm_ir
+        self.dynamic_lds_bytes = artifact.dynamic_lds_bytes
+
+    def code_object(self) -> CodeObject:
+        """The code object; compiled by LLVM at the first use."""
+        artifact = self.artifact
+        if artifact._code_object is None:
+            options = tuple(repr(getattr(artifact.options, n)) for n in artifact.options.__slots__)
+            key = (artifact.llvm_ir, str(artifact.target), artifact.target.wave_size, options)
+            found = _OBJECTS.get(key)
+            if found is None:
+                made = object_stage(artifact.llvm_ir, artifact.target, artifact.options, artifact.timings)
+                found = (made.object, artifact.timings.run("link", lambda: link_stage(made.object)))
+                _trim(_OBJECTS)
+                _OBJECTS[key] = found
+            artifact.object_bytes, artifact._code_object = found
+        return artifact.code_object
+
+
+def static_lds_bytes(llvm_ir: str) -> int:
+    """LDS that a kernel's own allocations take, in bytes, as LLVM lays them out: the most aligned first."""
+    parts, total = [], 0
+    for line in llvm_ir.splitlines():
+        if line.startswith("@") and _STATIC in line and " internal " in line:
+            _, _, tail = line.partition(_STATIC)
+            parts.append((int(tail.rpartition("align ")[2]), int(tail.split()[0])))
+    for align, size in sorted(parts, reverse=True):
+        total = -(-total // align) * align + size
+    return total
+
+
+def compiled(
+    kernel: KernelFunction,
+    specs: Sequence[Spec],
+    constants: Mapping[str, Any],
+    target: Target,
+    hints: Mapping[str, Any],
+) -> Compiled:
+    """A kernel for these arguments, compiled up to LLVM IR; from the cache when it is the same.
+
+    Raises:
+        FlyError: With the author's line.
+    """
+    try:
+        key: Any = (
+            id(kernel),
+            tuple(str(s) for s in specs),
+            freeze(sorted(constants.items(), key=lambda kv: kv[0])),
+            str(target),
+            target.wave_size,
+            freeze(sorted(hints.items())),
+        )
+    except Unfreezable:
+        return _build(kernel, specs, constants, target, hints)
+    for world, found in _COMPILED.get(key, ()):
+        if world.valid():
+            return found
+    # The world is looked at before tracing: a change while tracing makes the entry invalid, not stale.
+    world = Watch(kernel.fn, *_functions(constants.values()))
+    made = _build(kernel, specs, constants, target, hints)
+    if world.why_not is None:
+        _trim(_COMPILED)
+        worlds = _COMPILED.setdefault(key, [])
+        worlds.append((world, made))
+        del worlds[:-_MAX_WORLDS]
+        _KEPT[id(kernel)] = kernel
+    return made
+
+
+#: Kernels that have entries, so that no other object takes their id.
+_KEPT: dict[int, KernelFunction] = {}
+
+
+def _functions(values: Any) -> list[Any]:
+    return [v for v in values if callable(v)]
+
+
+def _build(
+    kernel: KernelFunction,
+    specs: Sequence[Spec],
+    constants: Mapping[str, Any],
+    target: Target,
+    hints: Mapping[str, Any],
+) -> Compiled:
+    own, settings = split_hints(hints)
+
+    def source() -> Kernel:
+        return kernel.trace(specs, target, constants, **own)
+
+    names = [n for n in kernel.parameters() if n not in constants]
+    artifact = build(source, target, settings, "llvm", specs=specs, parameters=names)
+    return Compiled(artifact)
+
+
+def _trim(cache: dict[Any, Any]) -> None:
+    """Keeps a cache bounded: the older half goes."""
+    if len(cache) >= _MAX_ENTRIES:
+        for key in list(cache)[: _MAX_ENTRIES // 2]:
+            cache.pop(key, None)
+        if cache is _COMPILED:
+            alive = {key[0] for key in list(_COMPILED)}
+            for kept in list(_KEPT):
+                if kept not in alive:
+                    _KEPT.pop(kept, None)
+
+
+def clear_caches() -> None:
+    """Forgets every compiled kernel."""
+    _COMPILED.clear()
+    _OBJECTS.clear()
+    _KEPT.clear()
