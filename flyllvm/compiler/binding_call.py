@@ -4,7 +4,7 @@
 |---|---|---|
 | tensor | ``fx.Tensor`` | any array |
 | pointer | ``fx.Pointer`` | ``flyc.from_c_void_p(...)`` |
-| number, at run time | ``fx.Int32``, ``fx.Float32``, ... | an int (Int32), a float (Float32), a typed number (its type) |
+| run-time number | ``fx.Int32``, ``fx.Float32``, ... | an int (Int32), a float (Float32), a typed number |
 | compile-time value | ``fx.Constexpr[T]`` | anything else, and every parameter with a default |
 | stream | ``fx.Stream`` | ``fx.Stream(...)`` |
 """
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LaunchError
 from ..expr.host import Constexpr, Stream
 from ..expr.numeric import Float32, Int32, Numeric
+from ..expr.pointer import Pointer
 from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
-from ..expr.tensor import Pointer, Tensor
+from ..expr.tensor import Tensor
 from .binding_arrays import as_tensor, readers
 from .binding_tensor import TYPE_OF_NAME, PointerArg, TensorArg, from_spec
 from .freeze import Unfreezable, freeze
@@ -284,7 +285,7 @@ def _scalar_spec(name: str, dtype: Any) -> ScalarSpec:
 
 
 def _number(name: str, dtype: Any, value: Any) -> Number:
-    if isinstance(value, str) or isinstance(value, type):
+    if isinstance(value, (str, type)):
         raise LaunchError(f"argument {name}: {value!r} is no number", fix=f"pass a {dtype}")
     spec = _scalar_spec(name, dtype)
     return Number(spec, check_number(name, spec.dtype, value))

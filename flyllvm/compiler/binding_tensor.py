@@ -129,7 +129,7 @@ class TensorArg:
     @property
     def alignment(self) -> int:
         """Alignment of the first element that kernels rely on, in bytes."""
-        return self.spec().align
+        return int(self.spec().align)
 
     @property
     def leading_dim(self) -> int:
@@ -264,7 +264,8 @@ class TensorArg:
         shape, stride = _flat(self.shape), _flat(self.stride)
         if any(n == 0 for n in shape):
             return 0
-        return (1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))) * self.dtype.width // 8
+        last: int = sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        return (1 + last) * self.dtype.width // 8
 
     def spec(self) -> TensorSpec:
         """What a kernel is compiled for to take this tensor."""

@@ -66,16 +66,20 @@ def _object(value: Any, cls: type, depth: int) -> Any:
             raise Unfreezable(f"an array of {value.nbytes} bytes")
         return (cls, str(value.dtype), value.shape, value.tobytes())
     if isinstance(value, (tuple, int, float, str)):  # named tuples, enumerations of numbers
-        plain = next(c for c in (tuple, int, float, str) if isinstance(value, c))
+        plain: Any = next(c for c in (tuple, int, float, str) if isinstance(value, c))
         return (cls, freeze(plain(value), depth + 1))
     names = [s for c in cls.__mro__ for s in _slots(c)]
     state = getattr(value, "__dict__", None)
     if state is not None or names:
         parts = [(n, freeze(getattr(value, n), depth + 1)) for n in names if hasattr(value, n)]
         return (cls, *parts, *((n, freeze(v, depth + 1)) for n, v in (state or {}).items()))
-    if cls.__hash__ is None or cls.__hash__ is object.__hash__:
+    if not _has_own_hash(cls):
         raise Unfreezable(f"a {cls.__name__}")
     return (cls, value)
+
+
+def _has_own_hash(cls: Any) -> bool:
+    return cls.__hash__ not in (None, object.__hash__)
 
 
 def _slots(cls: type) -> tuple[str, ...]:
@@ -93,7 +97,7 @@ def _ours(value: Any, cls: type, depth: int) -> Any:
     text = getattr(value, "text", None)
     if isinstance(text, str):
         return (cls, text)
-    if cls.__hash__ is not None and cls.__hash__ is not object.__hash__:
+    if _has_own_hash(cls):
         return (cls, value)
     fn = getattr(value, "fn", None)
     if type(fn) is FunctionType:  # a kernel or host function

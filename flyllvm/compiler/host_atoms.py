@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import LaunchError
-from ..expr import CopyAtom, MmaAtom, TiledCopy, TiledMma
+from ..expr.atoms import CopyAtom, MmaAtom
+from ..expr.tiled import TiledCopy, TiledMma
 from ..ir.builder import Builder
 
 _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)

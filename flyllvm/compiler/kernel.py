@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import TraceError
 from ..expr.specs import PointerSpec, ScalarSpec, Spec, TensorSpec, parse_spec
@@ -16,6 +16,7 @@ from .hints import check_hints, split_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import FunctionType
 
     from .binding_call import Parameters
     from .launch import KernelCall
@@ -91,7 +92,7 @@ class KernelFunction:
         from .host_atoms import own
         from .rewrite import AuthorErrors, rewritten
 
-        fn = rewritten(self.fn)
+        fn = rewritten(cast("FunctionType", self.fn))
         b = Builder(kernel, target, fn.__code__)
         args = self._arguments(kernel, specs, self.constants_for(specs, constants))
         with b, AuthorErrors(b):

@@ -181,8 +181,8 @@ def triple(value: Any, what: str) -> Triple:
         raise LaunchError(f"{what}={value!r}", fix="use one to three positive ints") from None
     if not 1 <= len(full) <= 3 or any(not isinstance(n, Unknown) and n < 1 for n in full):
         raise LaunchError(f"{what}={value!r}", fix="use one to three positive ints")
-    x, y, z = (*full, 1, 1)[:3]
-    return x, y, z
+    sizes: tuple[Any, ...] = (*full, 1, 1)
+    return sizes[0], sizes[1], sizes[2]
 
 
 def _index(n: Any) -> int:

@@ -148,7 +148,8 @@ def _raw(address: int, span: int, arg: TensorArg | PointerArg) -> Any:
 
     if span == 0:
         return np.empty(0, np.uint8)
-    made = np.frombuffer((ctypes.c_uint8 * span).from_address(address), np.uint8)
+    raw: Any = (ctypes.c_uint8 * span).from_address(address)
+    made = np.frombuffer(raw, np.uint8)
     made.flags.writeable = arg.writable
     return made
 

@@ -220,7 +220,7 @@ def _is_followed(fn: FunctionType) -> bool:
     file = fn.__code__.co_filename
     if file.startswith(_KERNELS):
         return True
-    if file.startswith(_OURS) or file.startswith("<frozen"):
+    if file.startswith((_OURS, "<frozen")):
         return False
     if any(p in file for p in _PACKAGES):
         return _uses_us(fn.__globals__)
@@ -233,7 +233,7 @@ def _is_followed_class(cls: type) -> bool:
 
 
 def _is_library(module: ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
+    file: str | None = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ != "__main__" and module.__name__ in sys.stdlib_module_names
     if file.startswith(_OURS):

@@ -35,7 +35,7 @@ class Stream:
     __slots__ = ("value",)
 
     def __init__(self, value: Any = None) -> None:
-        self.value = value.value if isinstance(value, Stream) else value
+        self.value: Any = value.value if isinstance(value, Stream) else value
 
     def __repr__(self) -> str:
         return f"Stream({self.value!r})"
