@@ -1,7 +1,7 @@
 """Speed of the simulator on one core: GEMMs against a tile-level NumPy reference, and a vector add.
 
-Run: ``OPENBLAS_NUM_THREADS=1 python benchmarks/bench_sim.py [FILE.ll]``.  FILE.ll is a 128x128x32 f16 GEMM with the
-arguments (A, B, C, M, N, K); by default the one of examples/ is compiled.
+Run: ``OPENBLAS_NUM_THREADS=1 python benchmarks/bench_sim.py [FILE.ll]``.  FILE.ll is a 128x128x32 f16 GEMM for gfx942
+with the arguments (A, B, C, M, N, K); by default the GEMM of examples/ is compiled and run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,34 @@ def tile_reference(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
             c[m : m + TILE_M, n : n + TILE_N] = acc
 
 
-def gemm(text: str, m: int, n: int, k: int) -> None:
+Run = Callable[..., Any]
+
+
+def from_file(path: str) -> Run:
+    """Runs the GEMM of an ``.ll`` file."""
+    text = Path(path).read_text(encoding="utf-8")
+
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray, grid: tuple[int, int], checks: str) -> Any:
+        sizes = [c.shape[0], c.shape[1], a.shape[1]]
+        return simulate(text, grid=grid, block=256, args=[a, b, c, *sizes], target="gfx942", checks=checks)
+
+    return run
+
+
+def from_example() -> Run:
+    """Runs the GEMM of examples/gemm.py."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+    import gemm as example
+
+    compiled = example.compile_gemm()
+
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray, grid: tuple[int, int], checks: str) -> Any:
+        return compiled.simulate(a, b, c, grid=(*grid, 1), checks=checks)
+
+    return run
+
+
+def gemm(run: Run, m: int, n: int, k: int) -> None:
     """Times one size with checkers on and off."""
     rng = np.random.default_rng(0)
     a = rng.integers(-4, 5, (m, k)).astype(np.float16)
@@ -76,8 +103,7 @@ def gemm(text: str, m: int, n: int, k: int) -> None:
     c, want = np.zeros((m, n), np.float16), np.zeros((m, n), np.float16)
     reference = median(lambda: tile_reference(a, b, want), 15)
     for checks in ("none", "default"):
-        options: dict[str, Any] = {"grid": (m // TILE_M, n // TILE_N), "block": 256, "target": "gfx942"}
-        seconds = median(partial(simulate, text, args=[a, b, c, m, n, k], checks=checks, **options))
+        seconds = median(partial(run, a, b, c, (m // TILE_M, n // TILE_N), checks))
         assert np.array_equal(c, want), "the simulated GEMM is wrong"
         print(
             f"gemm {m}x{n}x{k}, checks {checks:8}: {seconds * 1e3:8.1f} ms, {seconds / reference:6.1f}x the tile-level "
@@ -100,24 +126,11 @@ def vector_add(n: int) -> None:
     print(f"vector add n={n}: {seconds * 1e3:.1f} ms, {rate / 1e6:.0f} million lane instructions a second")
 
 
-def _example() -> str:
-    """LLVM IR of the GEMM example."""
-    import subprocess
-
-    root = Path(__file__).resolve().parent.parent
-    done = subprocess.run(
-        [sys.executable, "-m", "flyllvm", "compile", str(root / "examples" / "gemm.py"), "--arch", "gfx942", "--emit",
-         "llvm"],
-        capture_output=True, text=True, check=True, cwd=root,
-    )  # fmt: skip
-    return done.stdout
-
-
 def main() -> None:
     """Prints all figures."""
-    text = Path(sys.argv[1]).read_text(encoding="utf-8") if len(sys.argv) > 1 else _example()
-    gemm(text, 256, 256, 256)
-    gemm(text, 512, 512, 256)
+    run = from_file(sys.argv[1]) if len(sys.argv) > 1 else from_example()
+    gemm(run, 256, 256, 256)
+    gemm(run, 512, 512, 256)
     vector_add(1 << 20)
 
 
