@@ -84,6 +84,8 @@ class Amdgpu:
         waves = facts.waves_per_eu
         if waves is not None:
             out.append(f'"amdgpu-waves-per-eu"="{waves if isinstance(waves, int) else ",".join(map(str, waves))}"')
+        if facts.max_registers is not None:
+            out.append(f'"amdgpu-num-vgpr"="{facts.max_registers}"')
         if target.chip.family.startswith("cdna") and (
             options.agpr == "never" or (options.agpr == "auto" and facts.carried_registers <= _VGPRS_BEFORE_AGPRS)
         ):

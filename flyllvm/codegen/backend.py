@@ -18,21 +18,24 @@ class KernelFacts:
         name: Symbol.
         block_size: Work items per workgroup in x, y, z, or ``None`` where the launch decides.
         waves_per_eu: Waves per SIMD wanted: a number or (least, most); ``None`` leaves it to LLVM.
+        max_registers: Vector registers per lane that LLVM may use at most, or ``None``.
         intrinsics: Names of the intrinsics that were emitted.
         carried_registers: 32-bit registers per lane that the kernel's loops carry, at most.
     """
 
-    __slots__ = ("block_size", "carried_registers", "intrinsics", "name", "waves_per_eu")
+    __slots__ = ("block_size", "carried_registers", "intrinsics", "max_registers", "name", "waves_per_eu")
 
     def __init__(
         self,
         name: str,
         block_size: tuple[int, int, int] | None = None,
         waves_per_eu: int | tuple[int, int] | None = None,
+        max_registers: int | None = None,
     ) -> None:
         self.name = name
         self.block_size = block_size
         self.waves_per_eu = waves_per_eu
+        self.max_registers = max_registers
         self.intrinsics: set[str] = set()
         self.carried_registers = 0
 

@@ -64,7 +64,7 @@ def _where(kernel: Kernel) -> object | None:
 
 
 def _emit_kernel(out: ModuleBuilder, kernel: Kernel, target: Target, options: Options) -> None:
-    facts = KernelFacts(kernel.name, block_size(kernel), kernel.attrs.get("waves_per_eu"))
+    facts = KernelFacts(kernel.name, block_size(kernel), kernel.attrs.get("waves_per_eu"), kernel.attrs.get("maxnreg"))
     out.facts = facts
     for name in [n for n in out.known_align if n.startswith("%")]:
         del out.known_align[name]
