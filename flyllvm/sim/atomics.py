@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import SimError
 from . import alu, mem_ops, poison, types as ty
 from .ir import Inst
 from .memory import UNITS
@@ -110,35 +111,38 @@ def build_atomicrmw(c: Compiler, inst: Inst) -> list[Op]:
     t = inst.operands[1].type
     update = update_function(inst.extra["operation"], t)
     if update is None:
-        from ..errors import SimError
-
-        raise SimError(f"'{c.program.text_of(inst)}': unknown atomic operation", c.program.where(inst))
-    return _build(c, inst, t, [c.slot(inst.operands[1])], lambda old, args: (update(old, args[0]), old))
+        raise SimError(
+            f"'{c.program.text_of(inst)}': the simulator does not know this operation on {t}", c.program.where(inst)
+        )
+    return _build(c, inst, t, lambda old, args: update(old, args[0]), lambda old, args: old)
 
 
 def build_cmpxchg(c: Compiler, inst: Inst) -> list[Op]:
     """``cmpxchg``: the result is the old value and whether it was replaced."""
-    t = inst.operands[1].type
-
-    def exchange(old: Array, args: list[Array]) -> tuple[Array, Any]:
-        return np.where(old == args[0], args[1], old), old
-
-    ops = _build(c, inst, t, [c.slot(o) for o in inst.operands[1:]], exchange)
-    d, expected = c.dest(inst), c.slot(inst.operands[1])
-
-    def pair(r: list[Any], m: Machine) -> None:
-        r[d] = (r[d], r[d] == r[expected])
-
-    return [*ops, pair]
+    return _build(
+        c, inst, inst.operands[1].type,
+        lambda old, args: np.where(old == args[0], args[1], old),
+        lambda old, args: (old, old == args[0]),
+    )  # fmt: skip
 
 
 def _build(
-    c: Compiler, inst: Inst, t: ty.Type, slots: list[int],
-    step: Callable[[Array, list[Array]], tuple[Array, Any]],
+    c: Compiler, inst: Inst, t: ty.Type,
+    step: Callable[[Array, list[Array]], Array], result: Callable[[Array, list[Array]], Any],
 ) -> list[Op]:  # fmt: skip
+    """The closures of an atomic operation.
+
+    Args:
+        c: The compiler.
+        inst: The instruction; its first operand is the pointer.
+        t: Type of the value in memory.
+        step: New value in memory from the old one and the other operands.
+        result: Result of the instruction from the same.
+    """
     space_name = mem_ops.space_of(c, inst, 0)
     align = inst.extra.get("align") or ty.abi_align(t)
     d, p = c.dest(inst), c.slot(inst.operands[0])
+    slots = [c.slot(o) for o in inst.operands[1:]]
     checks = [
         poison.guard(c, inst, [0], "the address"),
         poison.guard(c, inst, list(range(1, len(inst.operands))), "the operand"),
@@ -147,15 +151,15 @@ def _build(
     def run(r: list[Any], m: Machine) -> None:
         def at(name: str, address: Array) -> Array:
             args = [mem_ops.running(m, r[s]) for s in slots]
-            old = apply(m, inst, name, address, t, align, lambda old, lanes: step(old, [a[lanes] for a in args])[0])
+            old = apply(m, inst, name, address, t, align, lambda old, lanes: step(old, [a[lanes] for a in args]))
             return mem_ops.expanded(m, old)
 
+        old: Any = None
         if space_name != "flat":
-            r[d] = at(space_name, r[p])
-            return
-        value: Any = None
-        for lanes, part in mem_ops._each_flat(m, r[p], at):
-            value = part if value is None else np.where(lanes[..., None] if part.ndim == 4 else lanes, part, value)
-        r[d] = value
+            old = at(space_name, r[p])
+        else:
+            for lanes, part in mem_ops.each_flat(m, r[p], at):
+                old = part if old is None else np.where(lanes[..., None] if part.ndim == 4 else lanes, part, old)
+        r[d] = result(old, [r[s] for s in slots])
 
     return [*(k for k in checks if k), run]

@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 
 def write(m: Machine, inst: Inst, lds: Array, raw: Array, size: int, packed: bool) -> None:
-    """Writes each running lane's bytes at its wave's LDS address plus lane times size.
+    """Writes each running lane's bytes at its wave's LDS address plus lane times size, at least four bytes each.
 
     Args:
         m: The machine.
         inst: The instruction.
         lds: LDS address, the same for all lanes of a wave (the first running lane's counts).
         raw: Bytes per lane.
-        size: Bytes per lane.
+        size: Bytes per lane in global memory.
         packed: ``raw`` holds running lanes only.
     """
+    if size < 4:  # bytes and halves arrive as zero-extended words
+        raw = np.concatenate((raw, np.zeros((*raw.shape[:-1], 4 - size), np.uint8)), axis=-1)
+        size = 4
     wave_base = first_of_wave(m, lds)
     lanes = np.arange(m.wave_size, dtype=np.uint32).reshape(1, 1, -1)
     address = np.broadcast_to(wave_base + lanes * np.uint32(size), m.shape)

@@ -305,7 +305,7 @@ def words_from_rsrc(rsrc: tuple[Array, ...]) -> Array:
     return np.stack(parts, axis=-1)
 
 
-def _each_flat(m: Machine, address: Array, action: Callable[[str, Array], Any]) -> list[tuple[Array, Any]]:
+def each_flat(m: Machine, address: Array, action: Callable[[str, Array], Any]) -> list[tuple[Array, Any]]:
     """Runs an access once per memory that flat addresses point to, with the lanes of that memory."""
     wide = np.broadcast_to(address, m.shape)
     high = wide >> np.uint64(32)
@@ -327,7 +327,7 @@ def _flat_loader(inst: Inst, t: ty.Type, align: int) -> Loader:
 
     def load(m: Machine, address: Array) -> Any:
         value: Any = None
-        for lanes, part in _each_flat(m, address, lambda name, a: loaders[name](m, a)):
+        for lanes, part in each_flat(m, address, lambda name, a: loaders[name](m, a)):
             full = np.broadcast_to(part, m.shape + part.shape[3:])
             value = full if value is None else np.where(lanes[..., None] if full.ndim == 4 else lanes, full, value)
         return value
@@ -353,7 +353,7 @@ def storer(inst: Inst, t: ty.Type, space_name: str, align: int, flags: int = 0) 
         each = {name: storer(inst, t, name, align, flags) for name in ("global", "LDS", "private")}
 
         def store_flat(m: Machine, address: Array, value: Any) -> None:
-            _each_flat(m, address, lambda name, a: each[name](m, a, value))
+            each_flat(m, address, lambda name, a: each[name](m, a, value))
 
         return store_flat
     if isinstance(t, ty.PtrType) and t.space in (7, 8):
@@ -437,9 +437,24 @@ def build_alloca(c: Compiler, inst: Inst) -> list[Op]:
     return [run]
 
 
+def _orders_lds(c: Compiler, inst: Inst) -> bool:
+    """Whether a fence with a memory-model annotation (``!mmra``) counts for LDS, too.
+
+    Source: LLVM AMDGPUUsage, memory model relaxation annotations (``amdgpu-synchronize-as``).
+    """
+    node = inst.extra.get("metadata", {}).get("!mmra")
+    text = c.module.metadata.get(node, node) if isinstance(node, str) else ""
+    for _ in range(8):  # a list of annotations refers to its members
+        inner = [c.module.metadata.get(word.strip("{}, "), "") for word in text.split() if word.startswith(("!", "{!"))]
+        if "amdgpu-synchronize-as" in text or not any(inner):
+            break
+        text = " ".join(inner)
+    return "amdgpu-synchronize-as" not in text or '"local"' in text
+
+
 def build_fence(c: Compiler, inst: Inst) -> list[Op]:
     """``fence``: releases and acquires what barriers will order."""
-    if not synchronises_waves(inst.extra.get("scope", "")):
+    if not synchronises_waves(inst.extra.get("scope", "")) or not _orders_lds(c, inst):
         return []
     order = inst.extra.get("order", "")
     releases = order in ("release", "acq_rel", "seq_cst")

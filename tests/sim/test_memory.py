@@ -550,3 +550,42 @@ def test_transposing_loads_exchange_elements_of_sixteen_lanes() -> None:
     assert np.array_equal(out, lane[:, None] // 16 * 16 + 4 * np.arange(4) + lane[:, None] % 16 // 4)
     with pytest.raises(SimError, match="known for: gfx950"):
         _run(body, [out], "ptr addrspace(1) %out", LDS)
+
+
+def test_compare_exchange_in_a_loop_of_diverging_lanes() -> None:
+    """A lock-free sum: lanes retry until their exchange succeeds."""
+    cell, out = np.zeros(1, np.uint32), np.zeros(64, np.uint32)
+    body = """
+    br label %try
+    try:
+    %n = phi i32 [ 0, %entry ], [ %n1, %try ]
+    %seen = load atomic i32, ptr addrspace(1) %in syncscope("agent") monotonic, align 4
+    %want = add i32 %seen, %t
+    %p = cmpxchg ptr addrspace(1) %in, i32 %seen, i32 %want syncscope("agent") monotonic monotonic, align 4
+    %ok = extractvalue { i32, i1 } %p, 1
+    %n1 = add i32 %n, 1
+    br i1 %ok, label %done, label %try
+    done:
+    %old = extractvalue { i32, i1 } %p, 0
+    """ + STORE_OUT.format(value="%old")
+    _run(body, [cell, out, 0], _BUFFER)
+    assert int(cell[0]) == 64 * 63 // 2
+    assert len(set(out.tolist())) == 63  # lane 0 adds zero, so one old value occurs twice
+
+
+@pytest.mark.parametrize(("scope", "clean"), [("local", True), ("global", False)])
+def test_annotated_fences_order_the_memory_they_name(scope: str, clean: bool) -> None:
+    from tests.sim.kernels import exchange
+
+    fences = "".join(
+        f'  fence syncscope("workgroup") {o}, !mmra !0\n' if o != "b" else "  call void @llvm.amdgcn.s.barrier()\n"
+        for o in ("release", "b", "acquire")
+    )
+    text = exchange(before=fences) + f'!0 = !{{!"amdgpu-synchronize-as", !"{scope}"}}\n'
+    out = np.zeros(256, np.uint32)
+    if clean:
+        simulate(text, grid=1, block=256, args=[out])
+        assert out[0] == 255
+    else:
+        with pytest.raises(SimError, match="LDS race"):
+            simulate(text, grid=1, block=256, args=[out])
