@@ -22,7 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="FILE.py[:kernel], FILE.fly or FILE.ll")
     parser.add_argument("--arch", help="target, e.g. gfx942 or gfx942:sramecc+:xnack- (default: FLYLLVM_ARCH)")
     parser.add_argument(
-        "--arg", action="append", default=[], metavar="SPEC", help="an argument: 'f16[?,128]:(?,1){div=8,align=16}', i32"
+        "--arg",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="an argument: 'f16[?,128]:(?,1){div=8,align=16}', i32",
     )
     parser.add_argument("--const", action="append", default=[], metavar="NAME=VALUE", help="a compile-time value")
     parser.add_argument("-o", "--output", metavar="OUT", help="where the result goes")
@@ -69,6 +73,7 @@ def _kernel(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[s
 
     stop = {"obj": "object", "hsaco": None}.get(ns.emit, "llvm")
     if ns.file.endswith(".fly"):
+        from .. import atoms as _atoms  # noqa: F401  # registers the operations that the text may name
         from ..ir.parser import parse_module
 
         if ns.arg or ns.const:
@@ -76,12 +81,19 @@ def _kernel(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[s
         text = _read(ns.file)
         artifact = build(lambda: parse_module(text, ns.file), target, _settings(ns), stop, ssa=not ns.no_ssa)
     else:
-        from .load_kernel import constants, load_python
+        from .load_kernel import authors_errors, constants, load_python
 
         kernel = load_python(ns.file)
-        artifact = compile(
-            kernel, *ns.arg, arch=target, constants=constants(ns.const), stop_after=stop, ssa=not ns.no_ssa, **_settings(ns)
-        )
+        with authors_errors(ns.file):
+            artifact = compile(
+                kernel,
+                *ns.arg,
+                arch=target,
+                constants=constants(ns.const),
+                stop_after=stop,
+                ssa=not ns.no_ssa,
+                **_settings(ns),
+            )
     return _product(ns.emit, artifact), {"kernel": artifact.name, "timings": artifact.timings, "artifact": artifact}
 
 
@@ -104,7 +116,9 @@ def _llvm_file(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dic
     from ..compiler.pipeline import Timings, link_stage, object_stage
 
     if ns.emit in ("fly", "atoms", "ssa"):
-        raise CodegenError(f"--emit {ns.emit} of LLVM IR", fix="a .ll file starts at stage llvm: use llvm, opt, asm, obj or hsaco")
+        raise CodegenError(
+            f"--emit {ns.emit} of LLVM IR", fix="a .ll file starts at stage llvm: use llvm, opt, asm, obj or hsaco"
+        )
     if ns.arg or ns.const:
         raise FlyError("--arg and --const with a .ll file", fix="LLVM IR names its arguments itself")
     text = _read(ns.file)
@@ -114,7 +128,7 @@ def _llvm_file(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dic
         return text, report
     if ns.emit in ("asm", "opt"):
         return _text_of(text, target, options, ns.emit), report
-    result = object_stage(text, target, options, clock)
+    result = object_stage(text, target, options, clock, check=True)
     if ns.emit == "obj":
         return bytes(result.object), report
     code = clock.run("link", lambda: link_stage(result.object))
@@ -156,8 +170,8 @@ def _print(ns: argparse.Namespace, report: dict[str, Any], data: bytes | str) ->
     elif code is not None:
         for k in code.kernels.values():
             print(
-                f"{ns.output or '(not written)'}: {k.name} for {code.target}: {k.vgpr_count} VGPRs, {k.agpr_count} AGPRs, "
-                f"{k.sgpr_count} SGPRs, {k.lds_bytes} bytes LDS, {k.scratch_bytes} bytes scratch, "
+                f"{ns.output or '(not written)'}: {k.name} for {code.target}: "
+                f"{k.vgpr_count} VGPRs, {k.agpr_count} AGPRs, {k.sgpr_count} SGPRs, {k.lds_bytes} bytes LDS, {k.scratch_bytes} bytes scratch, "
                 f"{k.vgpr_spill_count + k.sgpr_spill_count} spills"
             )
     elif ns.output is not None:

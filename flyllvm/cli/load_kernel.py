@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, TraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..compiler.kernel import KernelFunction
 
 
@@ -63,6 +66,29 @@ def _run(path: str) -> dict[str, Any]:
     finally:
         sys.path.remove(folder)
     return module.__dict__
+
+
+@contextmanager
+def authors_errors(spec: str) -> Iterator[None]:
+    """Turns an exception that the author's own Python raises into bad input; one out of flyllvm's stays as it is.
+
+    Args:
+        spec: ``FILE.py`` or ``FILE.py:name``.
+    """
+    from ..ir.location import is_author_file
+
+    try:
+        yield
+    except FlyError:
+        raise
+    except Exception as e:
+        tb = e.__traceback__
+        while tb is not None and tb.tb_next is not None:
+            tb = tb.tb_next
+        if tb is None or not is_author_file(tb.tb_frame.f_code.co_filename):
+            raise
+        line = _line_in(spec.partition(":")[0], e)
+        raise FlyError(f"{type(e).__name__} in the kernel: {e}", line, "correct the kernel's Python") from None
 
 
 def _line_in(path: str, error: Exception) -> str:

@@ -91,7 +91,14 @@ def object_stage(
 
     start = time.process_time()
     result = compile_llvm(
-        llvm_ir, target, opt_level=options.opt_level, passes=options.passes, want=("obj",), check=check, **limits
+        llvm_ir,
+        target,
+        opt_level=options.opt_level,
+        passes=options.passes,
+        cov=options.cov,
+        want=("obj",),
+        check=check,
+        **limits,
     )
     clock.add("worker", (time.process_time() - start) * 1e3)
     for name, ms in result.timings.items():
