@@ -171,7 +171,8 @@ def _print(ns: argparse.Namespace, report: dict[str, Any], data: bytes | str) ->
         for k in code.kernels.values():
             print(
                 f"{ns.output or '(not written)'}: {k.name} for {code.target}: "
-                f"{k.vgpr_count} VGPRs, {k.agpr_count} AGPRs, {k.sgpr_count} SGPRs, {k.lds_bytes} bytes LDS, {k.scratch_bytes} bytes scratch, "
+                f"{k.vgpr_count} VGPRs, {k.agpr_count} AGPRs, {k.sgpr_count} SGPRs, "
+                f"{k.lds_bytes} bytes LDS, {k.scratch_bytes} bytes scratch, "
                 f"{k.vgpr_spill_count + k.sgpr_spill_count} spills"
             )
     elif ns.output is not None:
