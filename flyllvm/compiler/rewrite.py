@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import functools
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -143,7 +142,7 @@ def _rewrite(fn: FunctionType) -> CodeType | None:
 
 def _compile(fn: FunctionType, found: Found) -> CodeType | None:
     code = fn.__code__
-    node = copy.deepcopy(found.node)
+    node = found.fresh()
     _strip(node, code.co_firstlineno)
     names = local_names(node) | set(code.co_freevars)
     Rewriter(_plain_in(fn.__globals__, names)).visit(node)

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Nested = (*Function, ast.Lambda)
@@ -74,9 +74,17 @@ def declared(body: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
         node = stack.pop()
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             found[isinstance(node, ast.Nonlocal)].update(node.names)
-        elif not isinstance(node, (*Nested, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(node))
+        elif not isinstance(node, (*Function, ast.ClassDef)):
+            stack.extend(blocks(node))
     return found
+
+
+def blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements (and handlers, and cases) directly under a node; definitions stand nowhere else."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(node, field, None)
+        if type(inner) is list:
+            yield from inner
 
 
 def read_in_functions(body: Sequence[ast.stmt]) -> set[str]:

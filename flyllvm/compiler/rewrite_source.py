@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..ir.location import is_author_file
+from .rewrite_names import assigned, blocks, declared
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -24,15 +25,28 @@ class Found:
     """A function definition.
 
     Attributes:
-        node: Its syntax tree; shared, so copy it before changing it.
+        node: Its syntax tree, shared: ``fresh`` gives one of your own.
         owner: Name of the class whose body holds it, or ``None``; it decides how ``__names`` are spelled.
     """
 
-    __slots__ = ("node", "owner")
+    __slots__ = ("_lines", "node", "owner")
 
-    def __init__(self, node: ast.FunctionDef, owner: str | None) -> None:
+    def __init__(self, node: ast.FunctionDef, owner: str | None, lines: list[str]) -> None:
         self.node = node
         self.owner = owner
+        self._lines = lines
+
+    def fresh(self) -> ast.FunctionDef:
+        """A new syntax tree with the lines of the file; parsing is quicker than copying."""
+        first, last = first_line(self.node), self.node.end_lineno
+        text = "".join(self._lines[first - 1 : last])
+        # Blank lines in front keep the line numbers; a block of its own makes an indented definition legal.
+        head = "\n" * (first - 1) if not self.node.col_offset else "\n" * (first - 2) + "if 1:\n"
+        (top,) = ast.parse(head + text).body
+        made = top.body[0] if isinstance(top, ast.If) else top
+        if not isinstance(made, ast.FunctionDef):
+            raise SyntaxError(f"{self.node.name} is no function of its own")
+        return made
 
 
 #: File name -> (its lines, definitions by (name, first line)).
@@ -63,16 +77,16 @@ def first_line(node: ast.FunctionDef) -> int:
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
-def _index(tree: ast.Module) -> dict[tuple[str, int], list[Found]]:
+def _index(tree: ast.Module, lines: list[str]) -> dict[tuple[str, int], list[Found]]:
     table: dict[tuple[str, int], list[Found]] = {}
     stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
     while stack:
         node, owner = stack.pop()
         if isinstance(node, ast.FunctionDef):
-            table.setdefault((node.name, first_line(node)), []).append(Found(node, owner))
+            table.setdefault((node.name, first_line(node)), []).append(Found(node, owner, lines))
         # Private names are spelled after the innermost class around them, through functions too.
         inner = node.name if isinstance(node, ast.ClassDef) else owner
-        stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+        stack.extend((child, inner) for child in blocks(node))
     return table
 
 
@@ -85,7 +99,7 @@ def find(code: CodeType, namespace: dict[str, Any]) -> Found | None:
     known = _FILES.get(name)
     if known is None or known[0] != lines:
         try:
-            known = _FILES[name] = (lines, _index(ast.parse("".join(lines))))
+            known = _FILES[name] = (lines, _index(ast.parse("".join(lines)), lines))
         except (SyntaxError, ValueError):
             return None
     fitting = [f for f in known[1].get((code.co_name, code.co_firstlineno), ()) if _fits(f.node, code)]
@@ -94,8 +108,6 @@ def find(code: CodeType, namespace: dict[str, Any]) -> Found | None:
 
 def _fits(node: ast.FunctionDef, code: CodeType) -> bool:
     """Whether parameters and assigned names agree, so that a file edited after its import is not taken."""
-    from .rewrite_names import assigned, declared
-
     a = node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
     given = [*positional, *(x.arg for x in a.kwonlyargs)]
