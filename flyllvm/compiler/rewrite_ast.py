@@ -170,9 +170,6 @@ class Rewriter(ast.NodeTransformer):
             raise RuntimeError("a statement outside of a function")
         return self.scope
 
-    def _globals(self, names: Sequence[str]) -> ast.expr:
-        return _texts([n for n in names if n in self._scope().globals])
-
     def _guarded(self, test: ast.expr, what: str) -> ast.expr:
         """A condition that only a compile-time value may decide."""
         return _place(_hook("plain", self.visit(test), ast.Constant(what)), test)
@@ -193,7 +190,7 @@ class Rewriter(ast.NodeTransformer):
         if node.orelse:
             made.append(self._region("else", self.block(node.orelse), names, node))
             other = _name(REGION + "else")
-        call = _hook("if_", test, _name(REGION + "then"), other, _texts(names), self._globals(names))
+        call = _hook("if_", test, _name(REGION + "then"), other, _texts(names))
         return [*made, _place(ast.Expr(_place(call, node)), node)]
 
     def visit_While(self, node: ast.While) -> ast.stmt | list[ast.stmt]:
@@ -212,7 +209,7 @@ class Rewriter(ast.NodeTransformer):
         test = _thunk(self.visit(node.test))
         call = _hook(
             "while_", test, _name(REGION + "body"), _texts([n for n in names if n in first]),
-            _texts([n for n in names if n not in first]), self._globals(names),
+            _texts([n for n in names if n not in first]),
         )  # fmt: skip
         return [body, _place(ast.Expr(_place(call, node)), node)]
 
@@ -267,7 +264,7 @@ class Rewriter(ast.NodeTransformer):
         region = self._region("body", [*lines, *self.block(body), *tail], names, node, [item])
         call = _hook(
             "for_", _name("range"), _name(REGION + "body"), _texts([n for n in names if n in first]),
-            _texts([n for n in names if n not in first]), self._globals(names), *args, keywords=keywords,
+            _texts([n for n in names if n not in first]), *args, keywords=keywords,
         )  # fmt: skip
         _place(call, node)
         end: ast.stmt = ast.Assign(targets, call) if targets else ast.Expr(call)

@@ -11,7 +11,7 @@ from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from ..ir.location import Location, frames_of, is_author_file
-from .control_join import Branches, Mismatch, truth
+from .control_join import Branches, Mismatch, refuse_globals, truth
 from .control_state import State
 from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
 
@@ -28,9 +28,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 # --- branches -------------------------------------------------------------------------------------
 
 
-def if_(
-    cond: Any, then: Callable[[], Any], other: Callable[[], Any] | None, names: Sequence[str], fixed: Sequence[str]
-) -> None:
+def if_(cond: Any, then: Callable[[], Any], other: Callable[[], Any] | None, names: Sequence[str]) -> None:
     """``if`` / ``else`` as a statement.
 
     Args:
@@ -38,13 +36,11 @@ def if_(
         then: The first branch.
         other: The second branch, if there is one.
         names: Variables that the branches assign.
-        fixed: Module globals that they assign.
     """
     flag = truth(cond)
     if flag is True:
         then()
     elif flag is not False:
-        _refuse_globals(fixed, "if")
         _branch(flag, then, other, [then] if other is None else [then, other], names, False)
     elif other is not None:
         other()
@@ -78,6 +74,7 @@ def _branch(
     merged: list[Branches] = []
 
     def join(within: Any) -> tuple[list[Value], list[Value]]:
+        refuse_globals(state, "branch", where)
         branches = Branches(state, start, ends, where)
         if wanted:
             try:
@@ -90,15 +87,6 @@ def _branch(
     results = b.branch(flag, way(then), way(other), join)
     merged[0].finish(results)
     return box[0]
-
-
-def _refuse_globals(fixed: Sequence[str], what: str) -> None:
-    if fixed:
-        raise TraceError(
-            f"the module global {fixed[0]} is assigned inside a run-time {what}",
-            Builder.current().location(),
-            "use a local variable, or a compile-time condition",
-        )
 
 
 def ifexp(cond: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
@@ -201,9 +189,7 @@ def plain_range(range_: Any, way: str, *args: Any, **keywords: Any) -> Any:
 # --- loops ----------------------------------------------------------------------------------------
 
 
-def while_(
-    test: Callable[[], Any], body: Callable[[], Any], early: Sequence[str], late: Sequence[str], fixed: Sequence[str]
-) -> None:
+def while_(test: Callable[[], Any], body: Callable[[], Any], early: Sequence[str], late: Sequence[str]) -> None:
     """``while``: Python's until its condition is known at run time only.
 
     Args:
@@ -211,7 +197,6 @@ def while_(
         body: The body.
         early: Variables that an iteration may read before it assigns them.
         late: The other variables it assigns.
-        fixed: Module globals that it assigns.
     """
     from .control_loop import Loop, traced_while
 
@@ -227,7 +212,6 @@ def while_(
     if b is None or mark is None:
         raise TraceError("a run-time condition outside of a kernel", fix="use it inside a @flyc.kernel")
     b.rollback(mark)
-    _refuse_globals(fixed, "while")
     traced_while(test, body, Loop((body, test), early, late))
 
 
@@ -236,7 +220,6 @@ def for_(
     body: Callable[[Any], Any],
     early: Sequence[str],
     late: Sequence[str],
-    fixed: Sequence[str],
     *args: Any,
     **keywords: Any,
 ) -> Any:
@@ -247,7 +230,6 @@ def for_(
         body: The body.
         early: Variables that an iteration may read before it assigns them.
         late: The other variables it assigns.
-        fixed: Module globals that it assigns.
         args: Arguments of ``range``.
         keywords: ``init``, ``unroll`` and ``unroll_full``.
     """
@@ -255,7 +237,6 @@ def for_(
         for item in range_(*args, **keywords):
             body(item)
         return None
-    _refuse_globals(fixed, "loop")
     return _traced_range(body, early, late, args, **keywords)
 
 

@@ -254,6 +254,17 @@ def _setter(content: Any, key: Any) -> Callable[[Any], None]:
     return lambda v: content.__setitem__(key, v)
 
 
+def refuse_globals(state: State, what: str, where: object) -> None:
+    """Raises the error for a module global that was assigned in a body."""
+    name = state.assigned_global()
+    if name is not None:
+        raise TraceError(
+            f"the module global {name} is assigned inside a run-time {what}",
+            where,
+            "use a local variable, or a compile-time condition",
+        )
+
+
 def lose(state: State, name: str, text: str, fix: str) -> None:
     """Notes why a variable has no value, for the error where it is used."""
     Builder.current().unset[(state.file, name)] = (text, fix)

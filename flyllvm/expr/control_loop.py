@@ -13,7 +13,7 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_join import Joined, Mismatch, Number, Slot, is_traced, lose, mismatch, slot_of, truth
+from .control_join import Joined, Mismatch, Number, Slot, is_traced, lose, mismatch, refuse_globals, slot_of, truth
 from .control_state import UNSET, State
 from .control_tree import Tree, flatten, same
 from .numeric import Numeric, as_numeric
@@ -102,7 +102,7 @@ class Loop:
         if extra is not None:
             self.state.cells[INIT] = extra
         self.late = [n for n in late if n in self.state.cells]
-        self.early = [n for n in self.state.cells if n not in self.late]
+        self.early = [n for n in self.state.cells if n not in self.late and n not in self.state.others]
         self.start = self.state.snapshot()
         self.places: dict[Any, _Place] = {}
         self.finish: list[tuple[_Place | Joined, str]] = []
@@ -149,7 +149,14 @@ class Loop:
         """What an iteration hands on; puts everything back to the start."""
         end = self.state.snapshot()
         self.state.restore(self.start)
+        refuse_globals(self.state, "loop", self.where)
         again = self._containers(end)
+        for name in self.state.others:
+            # A function that the body calls may have assigned it.
+            before, after = self.start.cells[name], end.cells[name]
+            if before is not after and before is not UNSET and name not in self.places:
+                self.places[name] = _Place(name, name, before)
+                again = self._ends(self.places[name], after, []) or again
         yields: list[Value] = []
         for p in list(self.places.values()):
             if p.lost is None:

@@ -120,24 +120,34 @@ class State:
     """All that some bodies can change.
 
     Attributes:
-        cells: Their assigned variables.
+        cells: Variables by name: those the bodies assign, then all others that they and the functions they can call
+            read, for such a function may assign them too.
+        others: Names of the latter.
         containers: Containers that they reach.
+        file: The file the bodies are written in.
     """
 
-    __slots__ = ("_file", "cells", "containers")
+    __slots__ = ("_globals", "cells", "containers", "file", "others")
 
     def __init__(self, bodies: Sequence[Callable[..., Any]], names: Sequence[str]) -> None:
         every: dict[str, CellType] = {}
         for body in bodies:
             every.update(zip(body.__code__.co_freevars, body.__closure__ or ()))
         self.cells = {n: every[n] for n in names if n in every}
-        self._file = bodies[0].__code__.co_filename
-        self.containers = _reach(bodies)
-
-    @property
-    def file(self) -> str:
-        """The file the bodies are written in."""
-        return self._file
+        self.file = bodies[0].__code__.co_filename
+        reached = _Reach(bodies)
+        known = {id(c) for c in self.cells.values()}
+        self.others: set[str] = set()
+        for name, cell in reached.cells:
+            if id(cell) not in known:
+                known.add(id(cell))
+                key = name
+                while key in self.cells:
+                    key += "'"
+                self.cells[key] = cell
+                self.others.add(key)
+        self.containers = reached.containers
+        self._globals = [(space, n, space.get(n, UNSET)) for space, n in reached.stores]
 
     def snapshot(self) -> Snapshot:
         """What everything is now."""
@@ -149,6 +159,10 @@ class State:
             write(cell, s.cells[name])
         for container, content in zip(self.containers, s.contents):
             container.put(content)
+
+    def assigned_global(self) -> str | None:
+        """A module global that was assigned since the start, which nothing here can put back."""
+        return next((n for space, n, was in self._globals if space.get(n, UNSET) is not was), None)
 
 
 def read(cell: CellType) -> Any:
@@ -167,50 +181,88 @@ def write(cell: CellType, value: Any) -> None:
         del cell.cell_contents
 
 
-def _reach(bodies: Sequence[Callable[..., Any]]) -> list[Container]:
-    """Containers that functions can reach through their variables, and functions that those can call."""
-    found: list[Container] = []
-    seen: set[int] = set()
-    stack: list[tuple[str, Any]] = []
-    for body in bodies:
-        stack += _variables(body)
-    while stack:
-        name, value = stack.pop()
-        kind = _kind(type(value))
-        if kind == _SKIP or id(value) in seen:
-            continue
-        seen.add(id(value))
+class _Reach:
+    """Variables, containers and stored globals that functions reach, with the author's functions they can call."""
+
+    def __init__(self, bodies: Sequence[Callable[..., Any]]) -> None:
+        self.containers: list[Container] = []
+        self.cells: list[tuple[str, CellType]] = []
+        self.stores: list[tuple[dict[str, Any], str]] = []
+        self._stack: list[tuple[str, Any]] = []
+        seen: set[int] = set()
+        for body in bodies:
+            self._function(body)
+        while self._stack:
+            name, value = self._stack.pop()
+            kind = _kind(type(value))
+            if kind == _SKIP or id(value) in seen:
+                continue
+            seen.add(id(value))
+            self._visit(name, value, kind)
+
+    def _visit(self, name: str, value: Any, kind: int) -> None:
+        push = self._stack.append
         if kind == _FUNCTION:
             if is_author_file(value.__code__.co_filename) and not _installed(value.__code__.co_filename):
-                stack += _variables(value)
+                self._function(value)
         elif kind == _METHOD:
-            stack += [(name, value.__self__), (name, value.__func__)]
+            push((name, value.__self__))
+            push((name, value.__func__))
         elif kind == _TUPLE:
-            stack += [(name, v) for v in value]
+            for v in value:
+                push((name, v))
         else:
             held = Container(name, value, kind)
-            found.append(held)
-            items = held.object.values() if kind in (_DICT, _OBJECT) else held.object
-            stack += [(name, v) for v in items]
-    return found
+            self.containers.append(held)
+            for v in held.object.values() if kind in (_DICT, _OBJECT) else held.object:
+                push((name, v))
+            if kind == _OBJECT:
+                for v in vars(type(value)).values():
+                    if type(v) is FunctionType:
+                        push((name, v))
+
+    def _function(self, f: Any) -> None:
+        code, push = f.__code__, self._stack.append
+        for name, cell in zip(code.co_freevars, f.__closure__ or ()):
+            self.cells.append((name, cell))
+            push((name, read(cell)))
+        read_names, stored = _globals_of(code)
+        space = f.__globals__
+        for name in read_names:
+            if name in space:
+                push((name, space[name]))
+        self.stores += [(space, name) for name in stored]
+        for default in f.__defaults__ or ():
+            push((f.__name__, default))
 
 
-#: id of a code object -> (itself, to keep it alive; names of globals that it and the code inside it read).
-_GLOBALS: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
+#: id of a code object -> (itself, to keep it alive; names of globals it may read; those it stores).
+_GLOBALS: dict[int, tuple[CodeType, list[str], list[str]]] = {}
 
 
-def _variables(f: Any) -> list[tuple[str, Any]]:
-    """Variables that a function can read."""
-    code = f.__code__
+def _globals_of(code: CodeType) -> tuple[list[str], list[str]]:
+    """Names that a code object and the code inside it may read as globals, and those it stores."""
     known = _GLOBALS.get(id(code))
     if known is None:
-        known = _GLOBALS[id(code)] = (code, tuple(dict.fromkeys(_names(code))))
-    out = [(n, read(c)) for n, c in zip(code.co_freevars, f.__closure__ or ())]
-    namespace = f.__globals__
-    out += [(n, namespace[n]) for n in known[1] if n in namespace]
-    return out + [(f.__name__, d) for d in f.__defaults__ or ()]
+        reads, stores = dict.fromkeys(code.co_names), dict.fromkeys(_stored(code))
+        for const in code.co_consts:
+            if type(const) is CodeType:
+                more = _globals_of(const)
+                reads.update(dict.fromkeys(more[0]))
+                stores.update(dict.fromkeys(more[1]))
+        known = _GLOBALS[id(code)] = (code, list(reads), list(stores))
+    return known[1], known[2]
 
 
-def _names(code: CodeType) -> list[str]:
-    inner = [n for c in code.co_consts if type(c) is CodeType for n in _names(c)]
-    return [*code.co_names, *inner]
+def _stored(code: CodeType) -> list[str]:
+    """Globals that the instructions of a code object assign or delete."""
+    from opcode import EXTENDED_ARG, opmap
+
+    stores = (opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"])
+    out, wide, text = [], 0, code.co_code
+    for i in range(0, len(text), 2):
+        arg = text[i + 1] | wide
+        wide = arg << 8 if text[i] == EXTENDED_ARG else 0
+        if text[i] in stores:
+            out.append(code.co_names[arg])
+    return out

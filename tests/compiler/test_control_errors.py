@@ -275,7 +275,20 @@ def test_a_module_global_assigned_in_a_traced_branch():
         if n > 3:
             COUNT = 2
 
-    check(k, "if n > 3", "module global COUNT", "use a local variable")
+    check(k, "if n > 3", "module global COUNT is assigned", "use a local variable")
+
+
+def bump():
+    global COUNT
+    COUNT += 1
+
+
+def test_a_module_global_assigned_by_a_function_that_is_called_in_a_traced_loop():
+    def k(C: fx.Tensor, n: fx.Int32):
+        for _ in range(n):
+            bump()
+
+    check(k, "for _ in", "module global COUNT is assigned inside a run-time loop")
 
 
 def test_a_loop_bound_of_another_type():

@@ -668,3 +668,27 @@ def test_helpers_closures_and_recursion_are_rewritten():
         return min(max(int(a[t]), 5), 20) * 3 + 2 * t + 24 + 1
 
     assert (run(helpers, a, 7) == lanes(ref)).all()
+
+
+@flyc.kernel
+def closure_state(C: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    total, calls = t, fx.Int32(0)
+
+    def add(x):
+        nonlocal total, calls
+        total = total + x
+        calls += 1
+
+    for i in range(n):
+        if i % 2 == t % 2:
+            add(i)
+    C[t] = total + calls * 1000
+
+
+def test_variables_that_a_called_function_assigns_are_carried():
+    def ref(t):
+        hits = [i for i in range(7) if i % 2 == t % 2]
+        return t + sum(hits) + 1000 * len(hits)
+
+    assert (run(closure_state, 7) == lanes(ref)).all()
