@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from .launch import simulate
 from .parser import parse_module
 from .report import SimReport
+from .run import simulate
+from .stepper import Simulator
 from .support import UnsupportedError, check_module
 
-__all__ = ["SimReport", "UnsupportedError", "check_module", "parse_module", "simulate"]
+__all__ = ["SimReport", "Simulator", "UnsupportedError", "check_module", "parse_module", "simulate"]

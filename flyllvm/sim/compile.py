@@ -25,17 +25,15 @@ Op = Callable[[list[Any], "Machine"], None]
 
 
 class CompiledNode:
-    """A node with its closures and run counts."""
+    """A node with its closures; ``marks`` tells where in ``ops`` each instruction begins."""
 
-    __slots__ = ("finish", "lane_runs", "node", "ops", "runs", "wave_runs")
+    __slots__ = ("finish", "marks", "node", "ops")
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.ops: list[Op] = []
         self.finish: Finish
-        self.runs = 0
-        self.lane_runs = 0
-        self.wave_runs = 0
+        self.marks: list[tuple[int, Inst]] = []
 
 
 class Program:
@@ -66,6 +64,7 @@ class Program:
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
         self.param_slots: list[int] = []
+        self.slots: dict[str, int] = {}
         self.constants = layout_lds.ConstantData(module)
         self.addresses = {**self.lds.addresses, **self.constants.addresses}
 
@@ -174,6 +173,7 @@ class Compiler:
         graph = build_graph(inline_calls(self.module, self.kernel))
         support.check(program, graph)
         self._index(graph)
+        program.slots = self.slots
         self.maybe_poison = poison.analyse(graph) if self.checks.poison else {}
         for param in self.kernel.params:
             program.param_slots.append(self.slots[param.name])
@@ -189,6 +189,7 @@ class Compiler:
             compiled = CompiledNode(node)
             program.nodes.append(compiled)
             for inst in node.insts:
+                compiled.marks.append((len(compiled.ops), inst))
                 if program.has_dma and dma.counts_as_memory(inst, self.target.chip.family):
                     compiled.ops.append(dma.count)
                 if self.checks.overflow:

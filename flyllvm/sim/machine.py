@@ -81,18 +81,26 @@ class Machine:
         """
         regs = self.regs
         node: CompiledNode | None = self.program.nodes[0]
-        limit = self.launch.max_steps
         with np.errstate(all="ignore"):
             while node is not None:
-                self.steps += 1
-                if self.steps > limit:
-                    self._endless(node)
-                node.runs += 1
-                node.lane_runs += self.active
-                node.wave_runs += self.active_wave_count
+                self.begin(node)
                 for op in node.ops:
                     op(regs, self)
-                node = node.finish(regs, self) or self._schedule()
+                node = node.finish(regs, self) or self.schedule()
+
+    def begin(self, node: CompiledNode) -> None:
+        """Counts a node that is about to run.
+
+        Raises:
+            SimError: Too many have run.
+        """
+        self.steps += 1
+        if self.steps > self.launch.max_steps:
+            self._endless(node)
+        counts = self.launch.counts[node.node.index]
+        counts[0] += 1
+        counts[1] += self.active
+        counts[2] += self.active_wave_count
 
     def _endless(self, node: CompiledNode) -> NoReturn:
         self.fault(
@@ -103,7 +111,7 @@ class Machine:
             "check the loop's exit condition, or raise max_steps",
         )
 
-    def _schedule(self) -> CompiledNode | None:
+    def schedule(self) -> CompiledNode | None:
         """The next node to run, or ``None`` when all lanes have returned."""
         if not self.pending:
             if not self.waiting:

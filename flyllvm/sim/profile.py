@@ -114,15 +114,15 @@ def rows_by_line(launch: Any, profile: Profile | None) -> list[dict[str, Any]]:
 
     rows: dict[str, dict[str, Any]] = {}
     program = launch.program
-    for node in program.nodes:
+    for node, (_, lanes, waves) in zip(program.nodes, launch.counts, strict=True):
         for inst in (*node.node.phis, *node.node.insts, node.node.end):
             where = program.locator.chain(inst)[0]
             row = rows.setdefault(where, _empty_row(where))
-            row["instructions"] += node.wave_runs
-            row["lane_instructions"] += node.lane_runs
+            row["instructions"] += waves
+            row["lane_instructions"] += lanes
             name = (inst.callee or "").removeprefix("llvm.amdgcn.")
             if inst.op == "call" and matrix.supports(name):
-                row["matrix_flops"] += matrix.flops(name) * node.wave_runs
+                row["matrix_flops"] += matrix.flops(name) * waves
             row["clipped_lanes"] += launch.clipped.get(inst, 0)
             access = profile.accesses.get(inst) if profile is not None else None
             if access is not None and access.space == "global":

@@ -1,0 +1,237 @@
+"""Running a kernel over a grid: `simulate`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import LaunchError
+from ..target import Target
+from . import arguments, matrix
+from .checks import level
+from .compile import Compiler, Program
+from .ir import Inst
+from .launch import Launch
+from .machine import Machine
+from .parser import parse_module
+from .profile import Profile, rows_by_line
+from .report import SimReport
+
+# Lanes run at once: enough to hide the cost of a NumPy call, few enough that a chunk's values stay small.
+_CHUNK_LANES = 16384
+_CHUNK_LDS_BYTES = 48 << 20
+
+
+def _dims(name: str, value: Any) -> tuple[int, int, int]:
+    items = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    if not 1 <= len(items) <= 3 or not all(isinstance(i, (int, np.integer)) and i > 0 for i in items):
+        raise LaunchError(f"{name} is {value!r}", fix="pass one to three positive ints")
+    padded = (*map(int, items), 1, 1)
+    return padded[0], padded[1], padded[2]
+
+
+@lru_cache(maxsize=32)
+def compiled(ir_text: str, kernel: str | None, target: Target, source_name: str, checks: str = "default") -> Program:
+    """Parses and compiles a kernel; the last few are kept.
+
+    Raises:
+        ParseError: The text is no valid module.
+        LaunchError: The kernel does not exist.
+        SimError: It uses something unknown.
+    """
+    module = parse_module(ir_text, source_name)
+    names = module.kernels()
+    if kernel is None:
+        if len(names) != 1:
+            raise LaunchError(f"the module has {len(names)} kernels: {', '.join(names) or 'none'}", fix="name one")
+        kernel = names[0]
+    function = module.functions.get(kernel)
+    if function is None or not function.blocks:
+        raise LaunchError(f"the module has no kernel @{kernel}", fix=f"it has: {', '.join(names) or 'none'}")
+    return Compiler(module, function, target, target.wave_size, level(checks)).build()
+
+
+def _check_block(program: Program, block: tuple[int, int, int], target: Target) -> None:
+    lanes = block[0] * block[1] * block[2]
+    if lanes > target.chip.max_workgroup_size:
+        raise LaunchError(
+            f"block {block} has {lanes} work items, {target.processor} takes {target.chip.max_workgroup_size}",
+            fix="use smaller workgroups",
+        )
+    limits = program.kernel.attrs.get("amdgpu-flat-work-group-size")
+    if limits and "," in limits:
+        low, high = (int(x) for x in limits.split(","))
+        if not low <= lanes <= high:
+            raise LaunchError(
+                f"block {block} has {lanes} work items, @{program.kernel.name} was compiled for {low} to {high}",
+                fix="launch it with that size, or change its amdgpu-flat-work-group-size",
+            )
+
+
+def simulate(
+    ir_text: Any,
+    kernel: str | None = None,
+    *,
+    grid: Any,
+    block: Any,
+    args: Sequence[Any],
+    target: str | Target | None = None,
+    dynamic_lds_bytes: int = 0,
+    wave_size: int | None = None,
+    checks: str = "default",
+    max_steps: int = 2_000_000,
+    source_name: str = "<llvm-ir>",
+    progress: Callable[[int, int], None] | None = None,
+    profile: bool = False,
+) -> SimReport:
+    """Runs a kernel over NumPy arrays, from its LLVM IR text, with all default checks.
+
+    Arrays stand for device buffers: the kernel may touch exactly their bytes, and they change only if the whole run
+    succeeds.  Arrays that overlap in memory overlap for the kernel too.
+
+    Args:
+        ir_text: A textual LLVM module, or an artifact of ``flyllvm.compile``, which has one in ``llvm_ir``.
+        kernel: Name of the kernel; may be left out where the module has one.
+        grid: Workgroups per axis.
+        block: Work items per axis.
+        args: One per parameter: a contiguous array or ``None`` for a pointer, a number for a scalar.
+        target: Target id; by default that of the artifact, or gfx942.
+        dynamic_lds_bytes: Bytes of LDS behind ``external addrspace(3) global [0 x i8]``.
+        wave_size: Lanes in a wave where the chip has both modes.
+        checks: ``none`` (bounds and barriers only), ``default``, or ``all`` (global races, overflow, uniformity too).
+        max_steps: Basic blocks that a chunk of workgroups may run before it counts as endless.
+        source_name: File name for locations without debug information.
+        profile: Count memory segments and LDS bank conflicts per line (slower).
+        progress: Called with the number of workgroups done and of all, after each chunk.
+
+    Raises:
+        ParseError: The text is malformed.
+        LaunchError: Grid, block or arguments do not fit the kernel.
+        SimError: The kernel is faulty, or uses something that the simulator does not know.
+    """
+    setup = prepare(
+        ir_text, kernel, grid=grid, block=block, args=args, target=target, dynamic_lds_bytes=dynamic_lds_bytes,
+        wave_size=wave_size, checks=checks, max_steps=max_steps, source_name=source_name, profile=profile,
+    )  # fmt: skip
+    launch = setup.launch
+    total = launch.grid[0] * launch.grid[1] * launch.grid[2]
+    step = chunk_groups(launch)
+    for first in range(0, total, step):
+        machine = Machine(launch.program, launch, first, min(step, total - first))
+        setup.bind(machine)
+        machine.run()
+        setup.report.divergences += machine.divergences
+        if progress is not None:
+            progress(min(first + step, total), total)
+    return setup.finish()
+
+
+class Setup:
+    """A launch with its argument values, before or while it runs.
+
+    Attributes:
+        launch: What all chunks share.
+        values: Value of each parameter.
+        report: What is known so far.
+        finished: The results are in the caller's arrays.
+    """
+
+    def __init__(self, launch: Launch, values: list[Any], report: SimReport) -> None:
+        self.launch, self.values, self.report = launch, values, report
+        self.start = time.perf_counter()
+        self.finished = False
+
+    def bind(self, machine: Machine) -> None:
+        """Puts the arguments into a machine's registers."""
+        for slot, value in zip(self.launch.program.param_slots, self.values, strict=True):
+            machine.regs[slot] = value
+
+    def finish(self) -> SimReport:
+        """Writes the results into the caller's arrays and completes the report."""
+        self.launch.buffers.copy_back()
+        _fill(self.report, self.launch)
+        self.report.seconds = time.perf_counter() - self.start
+        self.finished = True
+        return self.report
+
+
+def prepare(
+    ir_text: Any,
+    kernel: str | None,
+    *,
+    grid: Any,
+    block: Any,
+    args: Sequence[Any],
+    target: str | Target | None = None,
+    dynamic_lds_bytes: int = 0,
+    wave_size: int | None = None,
+    checks: str = "default",
+    max_steps: int = 2_000_000,
+    source_name: str = "<llvm-ir>",
+    profile: bool = False,
+) -> Setup:
+    """Compiles the kernel and checks the launch; the arguments are those of `simulate`.
+
+    Raises:
+        ParseError, LaunchError, SimError: As `simulate` does.
+    """
+    start = time.perf_counter()
+    default: str | Target = getattr(ir_text, "target", "gfx942")
+    chip = Target.parse(default if target is None else target, wave_size)
+    ir_text = getattr(ir_text, "llvm_ir", ir_text)
+    dims, items = _dims("grid", grid), _dims("block", block)
+    program = compiled(ir_text, kernel, chip, source_name, checks)
+    _check_block(program, items, chip)
+    arguments.check_count(program.kernel, args)
+    buffers = arguments.Buffers(program.kernel, args, program.constants, program.addresses)
+    launch = Launch(program, dims, items, chip.wave_size, dynamic_lds_bytes, max_steps, buffers)
+    if profile:
+        launch.profile = Profile(chip.chip.lds_banks)
+    values = launch.by_reference([arguments.value_of(program.kernel, i, a, buffers) for i, a in enumerate(args)])
+    setup = Setup(launch, values, SimReport(program.kernel.name, str(chip), dims, items))
+    setup.start = start
+    return setup
+
+
+def chunk_groups(launch: Launch) -> int:
+    """Workgroups that run at once."""
+    lanes = launch.waves * launch.wave_size
+    groups = max(1, _CHUNK_LANES // lanes)
+    program = launch.program
+    copy = program.lds_layout(launch.dynamic_lds_bytes)[1]
+    if copy:
+        shadowed = copy + copy * 16 // program.lds_granule
+        groups = min(groups, max(1, _CHUNK_LDS_BYTES // shadowed))
+    if program.frame_bytes:
+        groups = min(groups, max(1, (64 << 20) // (2 * program.frame_bytes * lanes)))
+    return groups
+
+
+def _kind(inst: Inst) -> str:
+    if inst.op == "call":
+        name = (inst.callee or "").removeprefix("llvm.").removeprefix("amdgcn.")
+        return name
+    return inst.op
+
+
+def _fill(report: SimReport, launch: Launch) -> None:
+    program = launch.program
+    report.lds_bytes = program.lds.static_bytes + launch.dynamic_lds_bytes
+    for node, (_, lanes, waves) in zip(program.nodes, launch.counts, strict=True):
+        insts = [*node.node.phis, *node.node.insts, node.node.end]
+        report.lane_instructions += lanes * len(insts)
+        for inst in insts if waves else ():
+            kind = _kind(inst)
+            report.instructions[kind] = report.instructions.get(kind, 0) + waves
+            if inst.op == "call" and matrix.supports(kind):
+                report.matrix_flops += matrix.flops(kind) * waves
+    report.warnings = list(launch.warnings)
+    report.lines = rows_by_line(launch, launch.profile)
+    report.profiled = launch.profile is not None
+    for inst, lanes in launch.clipped.items():
+        where = program.where(inst)
+        report.clipped[where] = report.clipped.get(where, 0) + lanes
