@@ -246,6 +246,25 @@ def _store(lw: Lowering, op: Op) -> None:
     lw.em.store(lw.get(op.operands[0]), mem)
 
 
+def _atomic(lw: Lowering, op: Op) -> None:
+    em = lw.em
+    value, mem = lw.get(op.operands[0]), lw.memory(op.operands[1])
+    size = value.type.bits // 8
+    if em.alignment(mem) < size:
+        raise em.fail(
+            f"an atomic update of {size} bytes at a pointer aligned to {em.alignment(mem)}",
+            f"atomics need natural alignment: promise {size} bytes (align= of the argument)",
+        )
+    pointer = em.address(mem, size)
+    scope = op.attrs.get("syncscope") or ""
+    text = f'syncscope("{scope}") ' if scope else ""
+    rhs = (
+        f"atomicrmw {op.attrs['kind']} {pointer.type.text} {pointer.text}, {value.type.text} {value.text} "
+        f"{text}monotonic, align {size}"
+    )
+    lw.values[op.results[0]] = em.value(value.type, rhs)
+
+
 TABLE: dict[str, Handler] = {
     "fly.static": _nothing,
     "fly.make_layout": _nothing,
@@ -263,4 +282,5 @@ TABLE: dict[str, Handler] = {
     "fly.add_offset": _add_offset,
     "fly.ptr.load": _load,
     "fly.ptr.store": _store,
+    "fly.atomic_rmw": _atomic,
 }

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from . import math, operators, rocdl
-from .atoms import (
-    CopyAtom,
-    MmaAtom,
-    TiledCopy,
-    TiledMma,
-    atom_set_value,
-    copy,
-    copy_atom_call,
-    gemm,
-    make_copy_atom,
-    make_mma_atom,
-    make_tiled_copy,
-    make_tiled_copy_A,
-    make_tiled_copy_B,
-    make_tiled_copy_C,
-    make_tiled_copy_tv,
-    make_tiled_mma,
-    mma_atom_call,
-)
+from . import atomics, gpu, math, operators, rocdl, vector_ops
+from .atomics import *  # noqa: F403
+from .atoms import CopyAtom, MmaAtom, atom_set_value, make_copy_atom, make_mma_atom
+from .calls import copy, copy_atom_call, gather, gemm, make_predicate, mma_atom_call, scatter
+from .composite import Align, Array, struct, union
 from .control import const_expr, range_constexpr
 from .fastmath import fastmath
 from .gpu import (
+    ballot,
     barrier,
     block_dim,
     block_id,
     block_idx,
-    get_dyn_shared,
     grid_dim,
     known_block_size,
     lane_id,
     num_warp_threads,
     readfirstlane,
-    shared_memory,
+    readlane,
+    shuffle,
+    shuffle_down,
+    shuffle_idx,
+    shuffle_up,
+    shuffle_xor,
     thread_id,
     thread_idx,
+    wave_all,
+    wave_any,
+    wave_id,
+    wave_reduce,
 )
 from .host import Constexpr, Stream
 from .layouts import *  # noqa: F403
@@ -69,43 +63,110 @@ from .numeric import (
     Uint32,
     Uint64,
     Uint128,
-    select,
 )
+from .pointer import (
+    Pointer,
+    PointerType,
+    add_offset,
+    apply_swizzle,
+    assume,
+    get_dyn_shared,
+    inttoptr,
+    make_ptr,
+    ptr_load,
+    ptr_store,
+    ptrtoint,
+    recast_iter,
+    shared_memory,
+    to_llvm_ptr,
+)
+from .printing import printf
+from .shared import Arena, SharedAllocator, Storage
 from .specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from .tensor import (
     CoordTensor,
-    Pointer,
     Tensor,
-    add_offset,
-    append,
-    apply_swizzle,
-    flat_divide,
     get_iter,
-    get_layout,
-    get_shape,
-    get_stride,
-    group,
-    logical_divide,
     make_fragment_like,
     make_identity_tensor,
     make_rmem_tensor,
     make_view,
+    memref_alloca,
+    memref_load,
+    memref_load_vec,
+    memref_store,
+    memref_store_vec,
+)
+from .tiled import (
+    ThrCopy,
+    ThrMma,
+    TiledCopy,
+    TiledMma,
+    make_tiled_copy,
+    make_tiled_copy_A,
+    make_tiled_copy_B,
+    make_tiled_copy_C,
+    make_tiled_copy_tv,
+    make_tiled_mma,
+    mma_make_fragment,
+    tiled_copy_partition_dst,
+    tiled_copy_partition_src,
+    tiled_copy_retile,
+    tiled_mma_partition,
+    tiled_mma_partition_shape,
+)
+from .vector import Vector, empty_like, full, full_like, ones_like, where, zeros_like
+from .views import (
+    append,
+    coalesce,
+    composition,
+    dice,
+    flat_divide,
+    get,
+    get_,
+    group,
+    logical_divide,
     prepend,
-    recast_iter,
-    select_modes,
+    select,
     slice,
     take,
     tiled_divide,
     zipped_divide,
 )
-from .vector import Vector
 
 
 def UniversalCopy(bits: int) -> object:
     """A load or store of ``bits`` bits in any address space."""
     from ..atoms.universal import UniversalCopy as Atom
+    from .atoms import located
 
-    return Atom(bits)
+    made: object = located(lambda: Atom(bits))
+    return made
+
+
+def UniversalCopy8b() -> object:
+    """``UniversalCopy(8)``."""
+    return UniversalCopy(8)
+
+
+def UniversalCopy16b() -> object:
+    """``UniversalCopy(16)``."""
+    return UniversalCopy(16)
+
+
+def UniversalCopy32b() -> object:
+    """``UniversalCopy(32)``."""
+    return UniversalCopy(32)
+
+
+def UniversalCopy64b() -> object:
+    """``UniversalCopy(64)``."""
+    return UniversalCopy(64)
+
+
+def UniversalCopy128b() -> object:
+    """``UniversalCopy(128)``."""
+    return UniversalCopy(128)
 
 
 def UniversalFMA(dtype: type[Numeric]) -> object:

@@ -117,12 +117,16 @@ class Loop:
 
     def run(self, build: Callable[[list[Value]], list[Value]]) -> None:
         """Traces the loop: ``build(inits)`` builds the operation and returns its results."""
+        attrs = self.b.kernel.attrs
+        before = dict(attrs)
         while True:
             inits = [slot.value(0) for p in self.live() for slot in p.carried.values()]
             try:
                 results = build(inits)
             except _Again:
                 self.state.restore(self.start)
+                attrs.clear()
+                attrs.update(before)
                 continue
             self._after(results)
             return

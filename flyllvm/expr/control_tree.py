@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import layout as L
 from ..ir.core import Value
 from .atoms import CopyAtom, MmaAtom
+from .composite import Struct
 from .leaves import ComposedLayout, IntTuple, Layout
 from .numeric import Numeric
 from .pointer import Pointer
@@ -63,6 +64,10 @@ def flatten(x: Any) -> Tree:
         return form(x)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return _node(type(x), [flatten(v) for v in x], lambda parts: type(x)(*parts))
+    if isinstance(x, Struct):
+        names = list(x.fields)
+        parts = [flatten(getattr(x, n)) for n in names]
+        return _node(type(x), parts, lambda values: type(x)(**dict(zip(names, values))))
     if hasattr(x, "__fly_flatten__") and not isinstance(x, type):
         return _node(type(x), [flatten(v) for v in x.__fly_flatten__()], x.__fly_unflatten__)
     return _leaf(x)

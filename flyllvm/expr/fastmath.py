@@ -1,6 +1,11 @@
-"""The fast-math flags in force while tracing."""
+"""The fast-math flags in force while tracing.
+
+By default there are none: results are IEEE's, denormals are kept, and products are not contracted into ``fma``.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from ..errors import TraceError
 from ..ir.builder import Builder
@@ -13,6 +18,19 @@ def current_flags() -> tuple[str, ...]:
     return () if b is None else tuple(b.kernel.attrs.get("fastmath", ()))
 
 
+def checked(flags: Any) -> tuple[str, ...]:
+    """Flags as a tuple; one may be given alone.
+
+    Raises:
+        TraceError: An unknown flag.
+    """
+    given = (flags,) if isinstance(flags, str) else tuple(flags or ())
+    for flag in given:
+        if flag not in FASTMATH:
+            raise TraceError(f"unknown fast-math flag {flag!r}", fix=f"use: {', '.join(FASTMATH)}")
+    return given
+
+
 class fastmath:
     """``with fx.fastmath("contract", "nnan"):`` sets the flags of the float operations inside.
 
@@ -21,15 +39,16 @@ class fastmath:
     """
 
     def __init__(self, *flags: str) -> None:
-        for flag in flags:
-            if flag not in FASTMATH:
-                raise TraceError(f"unknown fast-math flag {flag!r}", fix=f"use: {', '.join(FASTMATH)}")
-        self._flags = flags
+        self._flags = checked(flags)
 
     def __enter__(self) -> None:
         attrs = Builder.current().kernel.attrs
-        self._before = attrs.get("fastmath", ())
+        self._before = attrs.get("fastmath")
         attrs["fastmath"] = self._flags
 
     def __exit__(self, *exc: object) -> None:
-        Builder.current().kernel.attrs["fastmath"] = self._before
+        attrs = Builder.current().kernel.attrs
+        if self._before is None:
+            del attrs["fastmath"]
+        else:
+            attrs["fastmath"] = self._before

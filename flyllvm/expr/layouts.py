@@ -1,99 +1,287 @@
-"""Layout functions of the authoring language: the layout algebra, with numbers of the language as leaves."""
+"""Layout functions of the authoring language: the layout algebra, with numbers of the language as leaves.
+
+Every function takes tensors too where a layout is asked for, and works on compile-time and run-time leaves alike.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .. import layout as L
-from .leaves import from_leaves, to_leaves
+from ..errors import TraceError
+from .leaves import ComposedLayout, IntTuple, Layout, from_leaves, to_leaves
 
-Layout = L.Layout
-ComposedLayout = L.ComposedLayout
 Swizzle = L.Swizzle
 CoordSwizzle = L.CoordSwizzle
 Tile = L.Tile
-Basis = L.Basis
 Dyn = L.Dyn
 
 
-def _layout(x: Any) -> Any:
-    """The layout of a tensor, a layout itself, or an int tuple."""
-    inner = getattr(x, "layout", None)
-    if isinstance(inner, (L.Layout, L.ComposedLayout)) and not isinstance(x, (L.Layout, L.ComposedLayout)):
-        return inner
-    return x if isinstance(x, (L.Layout, L.ComposedLayout, L.Tile, L.Swizzle, L.CoordSwizzle)) else to_leaves(x)
+def Basis(value: Any, modes: Any) -> Any:
+    """A stride leaf that steps a coordinate: ``Basis(2, (0, 1))`` is ``2E0E1``."""
+    return L.Basis(to_leaves(value), modes)
 
 
-def make_layout(shape: Any, stride: Any) -> Layout:
-    """A layout of equal profiles."""
-    return L.make_layout(to_leaves(shape), to_leaves(stride))
+def E(*modes: int) -> Any:
+    """The unit step of a coordinate mode: ``E(0)`` is ``1E0``, ``E(0, 1)`` is ``1E0E1``."""
+    return L.Basis(1, modes)
+
+
+def raw_layout(x: Any) -> Any:
+    """The layout of a tensor, a layout itself, or an int tuple, in the algebra's form."""
+    inner = getattr(x, "raw_layout", None)
+    return to_leaves(x) if inner is None else inner
+
+
+# --- construction --------------------------------------------------------------------------------
+
+
+def make_layout(shape: Any, stride: Any) -> Any:
+    """A layout of a shape and strides of one profile."""
+    return from_leaves(L.make_layout(to_leaves(shape), to_leaves(stride)))
 
 
 def make_int_tuple(elems: Any) -> Any:
-    """An int tuple."""
-    return to_leaves(elems)
+    """An int tuple; a lone number stays a number."""
+    return from_leaves(L.make_int_tuple(to_leaves(elems)))
+
+
+def _modes(modes: tuple[Any, ...]) -> Any:
+    return make_int_tuple(modes[0] if len(modes) == 1 else modes)
 
 
 def make_shape(*modes: Any) -> Any:
-    """A shape of the given modes."""
-    return to_leaves(modes)
+    """A shape of the given modes; one argument is the shape itself."""
+    return _modes(modes)
 
 
-make_stride = make_shape
-make_coord = make_shape
+def make_stride(*modes: Any) -> Any:
+    """Strides of the given modes."""
+    return _modes(modes)
+
+
+def make_coord(*modes: Any) -> Any:
+    """A coordinate; ``None`` keeps a mode."""
+    return _modes(modes)
 
 
 def make_tile(*modes: Any) -> Tile:
     """A tile: per mode an int, a layout, a nested tile, or ``None`` to leave the mode alone."""
     given = modes[0] if len(modes) == 1 and isinstance(modes[0], (list, tuple)) else modes
-    return L.Tile(*(m if isinstance(m, (L.Layout, L.Tile)) else to_leaves(m) for m in given))
+    return L.Tile(*(to_leaves(m) for m in given))
 
 
-def E(*path: int) -> Basis:
-    """The unit basis leaf of a mode path."""
-    return L.Basis(1, path)
+def make_composed_layout(inner: Any, *rest: Any) -> Any:
+    """``make_composed_layout(inner, outer)`` or ``(inner, offset, outer)``: inner(offset + outer(c))."""
+    if len(rest) not in (1, 2):
+        raise TraceError("make_composed_layout takes inner, [offset,] outer", fix="leave the offset out, or give it")
+    offset, outer = rest if len(rest) == 2 else (0, rest[0])
+    return from_leaves(L.make_composed_layout(to_leaves(inner), to_leaves(offset), to_leaves(outer)))
 
 
-def _wrap1(name: str) -> Any:
+def static(x: Any) -> Any:
+    """A layout, tile or int tuple from its text: ``fx.static("(4,8):(1,4)")``; one that is static stays as it is.
+
+    Raises:
+        TraceError: It is known at run time only.
+    """
+    made = L.parse(x) if isinstance(x, str) else to_leaves(x)
+    if not L.is_static(made):
+        raise TraceError(f"static({x}): a leaf is known at run time only", fix="use compile-time numbers")
+    return from_leaves(made)
+
+
+def _wrapped(name: str) -> Any:
     fn = getattr(L, name)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        return from_leaves(fn(*[_layout(a) for a in args], **kwargs))
+        return from_leaves(fn(*[raw_layout(a) for a in args], **{k: raw_layout(v) for k, v in kwargs.items()}))
 
-    run.__name__ = name
+    run.__name__ = run.__qualname__ = name
     run.__doc__ = fn.__doc__
     return run
 
 
-size, cosize, coshape, coprofile = (_wrap1(n) for n in ("size", "cosize", "coshape", "coprofile"))
-rank, depth = _wrap1("rank"), _wrap1("depth")
-crd2idx, idx2crd = _wrap1("crd2idx"), _wrap1("idx2crd")
-get_flat_coord, get_1d_coord = _wrap1("get_flat_coord"), _wrap1("get_1d_coord")
-make_ordered_layout, make_layout_like = _wrap1("make_ordered_layout"), _wrap1("make_layout_like")
-make_fragment_layout_like = _wrap1("make_fragment_layout_like")
-make_identity_layout, make_composed_layout = _wrap1("make_identity_layout"), _wrap1("make_composed_layout")
-coalesce, composition, complement = _wrap1("coalesce"), _wrap1("composition"), _wrap1("complement")
-right_inverse, left_inverse = _wrap1("right_inverse"), _wrap1("left_inverse")
-logical_product, zipped_product, tiled_product = (
-    _wrap1(n) for n in ("logical_product", "zipped_product", "tiled_product")
-)
-flat_product, blocked_product, raked_product = (_wrap1(n) for n in ("flat_product", "blocked_product", "raked_product"))
-tile_to_shape = _wrap1("tile_to_shape")
-int_tuple_add, int_tuple_sub, int_tuple_mul = (_wrap1(f"int_tuple_{n}") for n in ("add", "sub", "mul"))
-int_tuple_div, int_tuple_mod = _wrap1("int_tuple_div"), _wrap1("int_tuple_mod")
-int_tuple_product, int_tuple_product_each = _wrap1("int_tuple_product"), _wrap1("int_tuple_product_each")
-int_tuple_product_like = _wrap1("int_tuple_product_like")
-shape_div, ceil_div, elem_less, equal = (_wrap1(n) for n in ("shape_div", "ceil_div", "elem_less", "equal"))
-get_scalar, get_leaves = _wrap1("get_scalar"), _wrap1("get_leaves")
+make_layout_like, make_ordered_layout = _wrapped("make_layout_like"), _wrapped("make_ordered_layout")
+make_identity_layout = _wrapped("make_identity_layout")
+
+
+def make_fragment_layout_like(x: Any) -> Any:
+    """The layout of registers for a tensor or layout: first mode innermost, the others in the order of its strides."""
+    raw = raw_layout(x)
+    return from_leaves(L.make_fragment_layout_like(compact_basis(plain_layout(raw))))
+
+
+def plain_layout(raw: Any) -> L.Layout:
+    """The layout itself, or the outer part of a composed one."""
+    while isinstance(raw, L.ComposedLayout):
+        raw = raw.outer
+    return raw  # type: ignore[no-any-return]
+
+
+def compact_basis(layout: L.Layout) -> L.Layout:
+    """The layout with basis strides replaced by compact ones (a fragment of a coordinate tensor)."""
+    if any(isinstance(leaf, L.Basis) for leaf in L.get_leaves(layout)):
+        shape = layout.shape
+        made: L.Layout = L.make_ordered_layout(shape, tuple(range(len(shape))) if isinstance(shape, tuple) else 0)
+        return made
+    return layout
+
+
+# --- queries -------------------------------------------------------------------------------------
+
+size, cosize, coshape, coprofile = (_wrapped(n) for n in ("size", "cosize", "coshape", "coprofile"))
+rank, depth = _wrapped("rank"), _wrapped("depth")
+get_scalar = _wrapped("get_scalar")
+is_profile_congruent = _wrapped("is_profile_congruent")
+is_profile_weakly_congruent = _wrapped("is_profile_weakly_congruent")
+
+
+def get_leaves(x: Any, dynamic_only: bool = False) -> Any:
+    """All leaves in order, or only those known at run time."""
+    return from_leaves(L.get_leaves(raw_layout(x), dynamic_only))
+
+
+def get_shape(x: Any) -> Any:
+    """The shape of a tensor or layout."""
+    return from_leaves(raw_layout(x).shape)
+
+
+def get_stride(x: Any) -> Any:
+    """The strides of a tensor or layout.
+
+    Raises:
+        TraceError: The layout is composed.
+    """
+    raw = raw_layout(x)
+    if isinstance(raw, L.ComposedLayout):
+        raise TraceError(f"{raw} has no strides", fix="use composed_get_outer first")
+    return from_leaves(raw.stride)
+
+
+def get_layout(x: Any) -> Any:
+    """The layout of a tensor."""
+    return from_leaves(raw_layout(x))
+
+
+def _composed(x: Any, name: str) -> L.ComposedLayout:
+    raw = raw_layout(x)
+    if not isinstance(raw, L.ComposedLayout):
+        raise TraceError(f"{name}({raw}): not composed", fix="pass a composed layout")
+    return raw
+
+
+def composed_get_inner(x: Any) -> Any:
+    """The inner part of a composed layout: what is applied last."""
+    return from_leaves(_composed(x, "composed_get_inner").inner)
+
+
+def composed_get_offset(x: Any) -> Any:
+    """The offset of a composed layout."""
+    return from_leaves(_composed(x, "composed_get_offset").offset)
+
+
+def composed_get_outer(x: Any) -> Any:
+    """The outer part of a composed layout: what is applied first."""
+    return from_leaves(_composed(x, "composed_get_outer").outer)
+
+
+# --- tuples --------------------------------------------------------------------------------------
+
+int_tuple_add, int_tuple_sub, int_tuple_mul = (_wrapped(f"int_tuple_{n}") for n in ("add", "sub", "mul"))
+int_tuple_div, int_tuple_mod = _wrapped("int_tuple_div"), _wrapped("int_tuple_mod")
+int_tuple_product, int_tuple_product_each = _wrapped("int_tuple_product"), _wrapped("int_tuple_product_each")
+int_tuple_product_like = _wrapped("int_tuple_product_like")
+shape_div, ceil_div, elem_less, equal = (_wrapped(n) for n in ("shape_div", "ceil_div", "elem_less", "equal"))
+
+# --- algebra -------------------------------------------------------------------------------------
+
+crd2idx, idx2crd = _wrapped("crd2idx"), _wrapped("idx2crd")
+get_flat_coord, get_1d_coord = _wrapped("get_flat_coord"), _wrapped("get_1d_coord")
+coalesce, complement = _wrapped("coalesce"), _wrapped("complement")
+right_inverse, left_inverse = _wrapped("right_inverse"), _wrapped("left_inverse")
+logical_product, zipped_product = _wrapped("logical_product"), _wrapped("zipped_product")
+tiled_product, flat_product = _wrapped("tiled_product"), _wrapped("flat_product")
+blocked_product, raked_product = _wrapped("blocked_product"), _wrapped("raked_product")
+tile_to_shape = _wrapped("tile_to_shape")
 
 
 def recast_layout(layout: Any, old_type_bits: int, new_type_bits: int) -> Any:
     """The layout seen with elements of another width, in bits."""
-    return L.recast_layout(new_type_bits, old_type_bits, _layout(layout))
+    return from_leaves(L.recast_layout(new_type_bits, old_type_bits, raw_layout(layout)))
 
 
-def make_layout_tv(thr: Layout, val: Layout) -> tuple[Any, Layout]:
+def make_layout_tv(thr: Any, val: Any) -> tuple[Any, Any]:
     """(tile extents, thread-value layout) of a thread and a value layout."""
-    from ..layout.tv import make_layout_tv as build
+    extents, layout_tv = L.make_layout_tv(to_leaves(thr), to_leaves(val))
+    return from_leaves(extents), from_leaves(layout_tv)
 
-    return build(thr, val)
+
+__all__ = [
+    "Basis",
+    "ComposedLayout",
+    "CoordSwizzle",
+    "Dyn",
+    "E",
+    "IntTuple",
+    "Layout",
+    "Swizzle",
+    "Tile",
+    "blocked_product",
+    "ceil_div",
+    "coalesce",
+    "complement",
+    "composed_get_inner",
+    "composed_get_offset",
+    "composed_get_outer",
+    "coprofile",
+    "coshape",
+    "cosize",
+    "crd2idx",
+    "depth",
+    "elem_less",
+    "equal",
+    "flat_product",
+    "get_1d_coord",
+    "get_flat_coord",
+    "get_layout",
+    "get_leaves",
+    "get_scalar",
+    "get_shape",
+    "get_stride",
+    "idx2crd",
+    "int_tuple_add",
+    "int_tuple_div",
+    "int_tuple_mod",
+    "int_tuple_mul",
+    "int_tuple_product",
+    "int_tuple_product_each",
+    "int_tuple_product_like",
+    "int_tuple_sub",
+    "is_profile_congruent",
+    "is_profile_weakly_congruent",
+    "left_inverse",
+    "logical_product",
+    "make_composed_layout",
+    "make_coord",
+    "make_fragment_layout_like",
+    "make_identity_layout",
+    "make_int_tuple",
+    "make_layout",
+    "make_layout_like",
+    "make_layout_tv",
+    "make_ordered_layout",
+    "make_shape",
+    "make_stride",
+    "make_tile",
+    "raked_product",
+    "rank",
+    "recast_layout",
+    "right_inverse",
+    "shape_div",
+    "size",
+    "static",
+    "tile_to_shape",
+    "tiled_product",
+    "zipped_product",
+]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, _static, as_numeric, promote
+from .numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, as_numeric, in_range, promote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,20 +30,27 @@ def _float_op(name: str, a: Value, b: Value) -> Value:
 
 
 def _arith(
-    symbol: str, python: Callable[[Any, Any], Any], int_name: str, float_name: str, index_name: str | None
+    python: Callable[[Any, Any], Any], int_name: str, float_name: str, index_name: str | None
 ) -> Callable[[Numeric, Numeric], Any]:
     def run(x: Numeric, y: Numeric) -> Any:
         cls = promote(type(x), type(y))
         if x.is_static and y.is_static:
-            return cls.wrap(_static(python(cls(x)._v, cls(y)._v), cls))
+            return cls.wrap(in_range(python(cls(x)._v, cls(y)._v), cls))
         if cls.signed is None:
             return cls.wrap(_float_op(float_name, cls(x).ir_value(), cls(y).ir_value()))
         b = Builder.current()
         if index_name is not None and cls in _INDEX_TYPES:
-            return cls.wrap(getattr(b, index_name)(_operand(cls(x)), _operand(cls(y))))
+            return _of_index(cls, getattr(b, index_name)(_operand(cls(x)), _operand(cls(y))))
         return cls.wrap(b.binary(int_name, cls(x).ir_value(), cls(y).ir_value()))
 
     return run
+
+
+def _of_index(cls: type[Numeric], made: Any) -> Any:
+    """The result of index arithmetic: gathered constants may have left the type, which wraps."""
+    if isinstance(made, int):
+        return cls.wrap(in_range(made, cls))
+    return cls.wrap(made if made.type == cls.ir else Builder.current().cast("arith.trunci", made, cls.ir))
 
 
 def _operand(x: Numeric) -> Any:
@@ -65,35 +72,49 @@ def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
     if y.is_static and y._v == 0:
         raise TraceError("division by zero", Builder.current().location(), "divide by a number that is not zero")
     if x.is_static and y.is_static:
-        return cls.wrap(_static(operator.mod(x._v, y._v) if remainder else operator.floordiv(x._v, y._v), cls))
+        return cls.wrap(in_range(operator.mod(x._v, y._v) if remainder else operator.floordiv(x._v, y._v), cls))
     b = Builder.current()
     if cls in _INDEX_TYPES and _nonneg(x) and _nonneg(y):
         if remainder:
-            return cls.wrap(b.index_rem(_operand(x), _operand(y)))
-        return cls.wrap(b.index_div(_operand(x), _operand(y), exact=True))
+            return _of_index(cls, b.index_rem(_operand(x), _operand(y)))
+        return _of_index(cls, b.index_div(_operand(x), _operand(y), exact=True))
     a, d = x.ir_value(), y.ir_value()
     if cls.signed is False:
         return cls.wrap(b.binary("arith.remui" if remainder else "arith.divui", a, d))
-    return cls.wrap(_floor_division(b, a, d, remainder))
+    return cls.wrap(floor_division(b, a, d, remainder))
 
 
-def _floor_division(b: Builder, a: Value, d: Value, remainder: bool) -> Value:
+def floor_division(b: Builder, a: Value, d: Value, remainder: bool) -> Value:
     """Python's rounding to minus infinity, from the hardware's rounding to zero."""
     zero = b.constant(0, a.type)
     rem = b.binary("arith.remsi", a, d)
-    off = b.andi(b.cmpi("ne", rem, zero), b.cmpi("slt", b.xori(rem, d), zero))
+    opposite = b.cmpi("slt", b.binary("arith.xori", rem, d), zero)
+    off = b.binary("arith.andi", b.cmpi("ne", rem, zero), opposite)
     if remainder:
-        return b.select(off, b.addi(rem, d), rem)
+        return b.select(off, b.binary("arith.addi", rem, d), rem)
     quotient = b.binary("arith.divsi", a, d)
-    return b.select(off, b.addi(quotient, b.constant(-1, a.type)), quotient)
+    return b.select(off, b.binary("arith.addi", quotient, b.constant(-1, a.type)), quotient)
 
 
 def _float_division(x: Numeric, y: Numeric, cls: type[Numeric], remainder: bool) -> Any:
-    from .math import floor
+    """Python's ``//`` and ``%``: the remainder has the sign of the divisor, and is exact."""
+    if x.is_static and y.is_static and y._v != 0:
+        return cls.wrap(in_range(operator.mod(x._v, y._v) if remainder else operator.floordiv(x._v, y._v), cls))
+    return cls.wrap(float_division(x.ir_value(), y.ir_value(), remainder))
 
+
+def float_division(a: Value, d: Value, remainder: bool) -> Value:
+    """The floor division or its remainder of two floats, or vectors of them."""
+    b = Builder.current()
+    zero = b.constant(0.0, a.type)
+    rem = _float_op("arith.remf", a, d)
+    opposite = b.binary("arith.xori", b.cmpf("olt", rem, zero), b.cmpf("olt", d, zero))
+    off = b.binary("arith.andi", b.cmpf("une", rem, zero), opposite)
+    rem = b.select(off, _float_op("arith.addf", rem, d), rem)
     if remainder:
-        return x - floor(x / y) * y
-    return floor(x / y)
+        return rem
+    # (a - rem) / d is an integer but for its rounding.
+    return b.unary("math.roundeven", _float_op("arith.divf", _float_op("arith.subf", a, rem), d))
 
 
 def _true_division(x: Numeric, y: Numeric) -> Any:
@@ -101,7 +122,7 @@ def _true_division(x: Numeric, y: Numeric) -> Any:
     if cls.signed is not None:
         cls = Float32 if cls.width <= 32 else Float64
     if x.is_static and y.is_static and cls(y)._v != 0:
-        return cls.wrap(cls(x)._v / cls(y)._v)
+        return cls.wrap(in_range(float(cls(x)) / float(cls(y)), cls))
     return cls.wrap(_float_op("arith.divf", cls(x).ir_value(), cls(y).ir_value()))
 
 
@@ -115,10 +136,10 @@ def _bitwise(python: Callable[[Any, Any], Any], name: str, index_name: str | Non
                 "use integers, or .bitcast",
             )
         if x.is_static and y.is_static:
-            return cls.wrap(_static(python(cls(x)._v, cls(y)._v), cls))
+            return cls.wrap(in_range(python(cls(x)._v, cls(y)._v), cls))
         b = Builder.current()
         if index_name is not None and cls in _INDEX_TYPES:
-            return cls.wrap(getattr(b, index_name)(_operand(cls(x)), _operand(cls(y))))
+            return _of_index(cls, getattr(b, index_name)(_operand(cls(x)), _operand(cls(y))))
         return cls.wrap(b.binary(name, cls(x).ir_value(), cls(y).ir_value()))
 
     return run
@@ -129,21 +150,23 @@ def _shift(left: bool) -> Callable[[Numeric, Numeric], Any]:
         cls = Int32 if type(x) is Boolean else type(x)
         if cls.signed is None or type(y).signed is None:
             raise TraceError(f"shift of {type(x)} by {type(y)}", Builder.current().location(), "use integers")
-        x = cls(x)
+        x, b = cls(x), Builder.active()
+        count = y.static_value()
+        if count is not None and not 0 <= count < cls.width:
+            raise TraceError(f"shift of {cls} by {count}", b and b.location(), f"shift by 0 to {cls.width - 1} bits")
         if x.is_static and y.is_static:
-            return cls.wrap(_static((operator.lshift if left else operator.rshift)(x._v, y._v), cls))
+            return cls.wrap(in_range((operator.lshift if left else operator.rshift)(x._v, y._v), cls))
         b = Builder.current()
-        if cls is Int32 and y.is_static and _nonneg(x):
+        if cls is Int32 and isinstance(count, int) and isinstance(x._v, Value) and _nonneg(x):
             # A left shift multiplies; a right shift of a non-negative value divides.
-            return cls.wrap((b.index_shl if left else b.index_shr)(x._v, y._v))
+            return _of_index(cls, (b.index_shl if left else b.index_shr)(x._v, count))
         name = "arith.shli" if left else "arith.shrsi" if cls.signed else "arith.shrui"
         return cls.wrap(b.binary(name, x.ir_value(), cls(y).ir_value()))
 
     return run
 
 
-_INT_PRED = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
-_FLOAT_PRED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 
 
 def _range_answer(kind: str, x: Numeric, y: Numeric) -> bool | None:
@@ -169,7 +192,7 @@ def _compare(kind: str) -> Callable[[Numeric, Numeric], Any]:
             return Boolean(getattr(operator, kind)(x._v, y._v))
         b = Builder.current()
         if cls.signed is None:
-            return Boolean.wrap(b.cmpf(_FLOAT_PRED[kind], x.ir_value(), y.ir_value()))
+            return Boolean.wrap(b.cmpf(FLOAT_PREDICATES[kind], x.ir_value(), y.ir_value()))
         known = _range_answer(kind, x, y)
         if known is not None:
             return Boolean(known)
@@ -193,12 +216,50 @@ def _install(name: str, run: Callable[[Numeric, Numeric], Any], reflected: bool 
         setattr(Numeric, f"__r{name}__", swapped)
 
 
-_install("add", _arith("+", operator.add, "arith.addi", "arith.addf", "index_add"))
-_install("sub", _arith("-", operator.sub, "arith.subi", "arith.subf", "index_sub"))
-_install("mul", _arith("*", operator.mul, "arith.muli", "arith.mulf", "index_mul"))
+def _power(x: Numeric, y: Numeric) -> Any:
+    from .math import powf, powi
+
+    exponent = y.static_value()
+    if isinstance(exponent, int):
+        return powi(x, exponent)
+    return powf(x, y)
+
+
+def _neg(self: Numeric) -> Any:
+    cls = Int32 if type(self) is Boolean else type(self)
+    if cls.signed is not None:
+        return cls(0) - self
+    if isinstance(self._v, Value):
+        promote(cls, cls)
+        return cls.wrap(Builder.current().unary("arith.negf", self._v))
+    return cls.wrap(-self._v)
+
+
+def _abs(self: Numeric) -> Any:
+    from .math import absf, absi
+
+    return absf(self) if self.signed is None else absi(self)
+
+
+def _invert(self: Numeric) -> Any:
+    cls = type(self)
+    if cls.signed is None:
+        raise TraceError(f"~ on {cls}", Builder.current().location(), "use an integer or Boolean")
+    v = self._v
+    if not isinstance(v, Value):
+        return cls.wrap(1 - v) if cls is Boolean else cls(~int(v))
+    b = Builder.current()
+    ones = b.constant(1 if cls is Boolean else -1, self.ir)
+    return cls.wrap(b.binary("arith.xori", v, ones))
+
+
+_install("add", _arith(operator.add, "arith.addi", "arith.addf", "index_add"))
+_install("sub", _arith(operator.sub, "arith.subi", "arith.subf", "index_sub"))
+_install("mul", _arith(operator.mul, "arith.muli", "arith.mulf", "index_mul"))
 _install("floordiv", lambda x, y: _division(x, y, False))
 _install("mod", lambda x, y: _division(x, y, True))
 _install("truediv", _true_division)
+_install("pow", _power)
 _install("and", _bitwise(operator.and_, "arith.andi", "index_and"))
 _install("or", _bitwise(operator.or_, "arith.ori", None))
 _install("xor", _bitwise(operator.xor, "arith.xori", "index_xor"))
@@ -206,26 +267,8 @@ _install("lshift", _shift(True))
 _install("rshift", _shift(False))
 for _kind in ("lt", "le", "gt", "ge", "eq", "ne"):
     _install(_kind, _compare(_kind), reflected=False)
-
-
-def _neg(self: Numeric) -> Any:
-    if self.signed is None and not self.is_static:
-        return type(self).wrap(Builder.current().unary("arith.negf", self.ir_value()))
-    return (
-        (Int32 if type(self) is Boolean else type(self))(0) - self if self.signed is not None else type(self)(-self._v)
-    )
-
-
-def _invert(self: Numeric) -> Any:
-    if self.signed is None:
-        raise TraceError(f"~ on {type(self)}", Builder.current().location(), "use an integer or Boolean")
-    if self.is_static:
-        return type(self)(1 - self._v) if type(self) is Boolean else type(self)(~self._v)
-    b = Builder.current()
-    ones = b.constant(1 if type(self) is Boolean else -1, self.ir)
-    return type(self).wrap(b.xori(self.ir_value(), ones))
-
-
-Numeric.__neg__ = _neg  # type: ignore[attr-defined]
-Numeric.__pos__ = lambda self: self  # type: ignore[attr-defined]
-Numeric.__invert__ = _invert  # type: ignore[attr-defined]
+_UNARY: dict[str, Callable[[Numeric], Any]] = {
+    "__neg__": _neg, "__pos__": lambda x: x, "__abs__": _abs, "__invert__": _invert
+}  # fmt: skip
+for _name, _method in _UNARY.items():
+    setattr(Numeric, _name, _method)

@@ -13,7 +13,8 @@ from .. import layout as L
 from ..errors import ParseError, TraceError
 from ..ir import types as t
 from .numeric import BY_IR, TYPES, Int32, Numeric
-from .tensor import Pointer, Tensor
+from .pointer import Pointer
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from ..ir.core import Kernel

@@ -12,7 +12,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError, VerifyError
-from . import ops_atoms, ops_fly, types as t  # noqa: F401 (operations are made by name)
+from . import ops_atomic, ops_atoms, ops_fly, types as t  # noqa: F401 (operations are made by name)
 from .build_arith import ArithBuilder
 from .build_fly import FlyBuilder
 from .build_index import IndexBuilder

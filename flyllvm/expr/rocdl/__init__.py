@@ -1,24 +1,64 @@
-"""AMD names of the authoring language: matrix and buffer atoms, buffer descriptors."""
+"""AMD names of the authoring language: matrix and buffer atoms, descriptors, waits, scheduling, conversions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ... import layout as L
-from ...errors import TraceError
-from ...ir import types as t
+from ...errors import TargetError
 from ...ir.builder import Builder
-from ..gpu import readfirstlane
-from ..leaves import to_leaves
-from ..numeric import Int64, Numeric, Uint32
-from ..tensor import Pointer, Tensor
+from ..atoms import located
+from ..gpu import ballot, ds_bpermute, readfirstlane, readlane, wave_id
+from ..numeric import Numeric
+from .buffers import (
+    MAX_RECORDS,
+    get_buffer_rsrc,
+    make_buffer_ptr,
+    make_buffer_tensor,
+    raw_ptr_buffer_load,
+    raw_ptr_buffer_store,
+)
+from .convert import (
+    cvt_pk_bf8_f32,
+    cvt_pk_f32_bf8,
+    cvt_pk_f32_fp8,
+    cvt_pk_fp8_f32,
+    cvt_scalef32_pk_bf16_fp4,
+    cvt_scalef32_pk_bf16_fp8,
+    cvt_scalef32_pk_f32_fp4,
+    cvt_scalef32_pk_fp4_f32,
+    perm_b32,
+    rcp,
+)
+from .waits import (
+    iglp_opt,
+    s_barrier,
+    s_nop,
+    s_setprio,
+    s_sleep,
+    s_wait_asynccnt,
+    s_wait_dscnt,
+    s_wait_kmcnt,
+    s_wait_loadcnt,
+    s_wait_storecnt,
+    s_wait_tensorcnt,
+    s_waitcnt,
+    sched_barrier,
+    sched_dsrd,
+    sched_dswr,
+    sched_group_barrier,
+    sched_mfma,
+    sched_vmem,
+)
 
-#: The largest extent a 32-bit record count can describe, in bytes.
-MAX_RECORDS = (1 << 32) - 1
 
-
-def _elem(x: Any) -> Any:
+def elem(x: Any) -> Any:
+    """The IR type of a number type; names and ``None`` stay."""
     return x.ir if isinstance(x, type) and issubclass(x, Numeric) else x
+
+
+def _pair(x: Any) -> tuple[Any, Any]:
+    a, b = x if isinstance(x, tuple) else (x, x)
+    return elem(a), elem(b)
 
 
 def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, blocks: int | None = None) -> Any:
@@ -29,91 +69,75 @@ def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, bl
     """
     from ...atoms.rocdl.cdna3_mfma import find_mfma
 
-    a, b = elem_ty_ab if isinstance(elem_ty_ab, tuple) else (elem_ty_ab, elem_ty_ab)
-    builder = Builder.current()
-    acc = None if elem_ty_acc is None else _elem(elem_ty_acc)
-    return find_mfma(m, n, k, _elem(a), _elem(b), acc, builder.target, blocks)
+    a, b = _pair(elem_ty_ab)
+    target = Builder.current().target
+    return located(lambda: find_mfma(m, n, k, a, b, elem(elem_ty_acc), target, blocks))
+
+
+def WMMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None) -> Any:
+    """The WMMA of a shape, of the family that the target has (gfx11, gfx12 or gfx1250).
+
+    Raises:
+        AtomError: No such instruction; the fix lists the legal ones.
+        TargetError: The target has no WMMA.
+    """
+    a, b = _pair(elem_ty_ab)
+    return located(lambda: wmma_of(m, n, k, a, b, elem(elem_ty_acc)))
+
+
+def wmma_of(m: int, n: int, k: int, a: Any, b: Any, acc: Any) -> Any:
+    """The WMMA row of the current target."""
+    target = Builder.current().target
+    family = target.chip.family
+    if family == "rdna3":
+        from ...atoms.rocdl.gfx11_wmma import WmmaGfx11 as Found
+    elif family == "rdna4":
+        from ...atoms.rocdl.gfx120x_wmma import WmmaGfx120x as Found  # type: ignore[assignment]
+    elif family == "gfx1250":
+        from ...atoms.rocdl.gfx1250_wmma import WmmaGfx1250 as Found  # type: ignore[assignment]
+    else:
+        raise TargetError(f"{target.processor} has no WMMA", fix="use fx.rocdl.MFMA")
+    names = str(a), str(b)
+    if acc is None:
+        acc = next((r.elements[2] for r in Found.table.rows if r.elements[:2] == names and r.shape == (m, n, k)), "f32")
+    variant = "wave = 64" if target.wave_size == 64 else ""
+    made = Found(Found.table.find((m, n, k), (*names, str(acc)), None, target.processor, variant))
+    made.check_target(target)
+    return made
 
 
 def BufferCopy(bits: int, cache_modifier: int | str = 0) -> Any:
-    """A copy of ``bits`` bits a lane between a buffer descriptor and registers."""
+    """A copy of ``bits`` bits a lane between a buffer descriptor and registers.
+
+    Args:
+        bits: 8, 16, 32, 64, 96 or 128.
+        cache_modifier: Cache policy: names such as ``nt`` or ``sc0|nt``, or raw bits; what exists depends on the chip.
+    """
     from ...atoms.rocdl.cdna3_buffer_copy import BufferCopy as Atom
 
-    return Atom(bits, cache_modifier)
+    return located(lambda: Atom(bits, cache_modifier))
 
 
-def _sized(bits: int) -> Any:
-    def make(cache_modifier: int | str = 0) -> Any:
-        return BufferCopy(bits, cache_modifier)
+def BufferCopyLDS(bits: int, cache_modifier: int | str = 0) -> Any:
+    """A copy of ``bits`` bits a lane from a buffer to LDS, past the registers: 32, and 96 or 128 on gfx950."""
+    from ...atoms.rocdl.cdna3_buffer_copy_lds import BufferCopyLds as Atom
 
-    make.__name__ = f"BufferCopy{bits}b"
-    make.__doc__ = f"A buffer copy of {bits} bits a lane."
-    return make
-
-
-BufferCopy8b, BufferCopy16b, BufferCopy32b = _sized(8), _sized(16), _sized(32)
-BufferCopy64b, BufferCopy96b, BufferCopy128b = _sized(64), _sized(96), _sized(128)
+    made = located(lambda: Atom(bits, cache_modifier))
+    located(lambda: made.check_target(Builder.current().target))
+    return made
 
 
-def make_buffer_ptr(ptr: Pointer, num_records_bytes: Any) -> Pointer:
-    """A buffer-descriptor pointer over a global one.
+def _sized(make: Any, bits: int) -> Any:
+    def run(cache_modifier: int | str = 0) -> Any:
+        return make(bits, cache_modifier)
 
-    Args:
-        ptr: Global pointer.
-        num_records_bytes: Bytes from the pointer on that may be accessed; accesses past them read 0 and
-            write nothing.  At most 2**32 - 1.
-
-    Raises:
-        TraceError: The pointer is not global, or a known extent is out of range.
-    """
-    b = Builder.current()
-    if ptr.address_space != "global":
-        raise TraceError(
-            f"a buffer descriptor over a {ptr.address_space} pointer", b.location(), "pass a pointer to global memory"
-        )
-    records = to_leaves(num_records_bytes)
-    if isinstance(records, int):
-        if not 0 <= records <= MAX_RECORDS:
-            raise TraceError(
-                f"a buffer of {records} bytes",
-                b.location(),
-                f"a descriptor reaches at most {MAX_RECORDS} bytes; move its base instead, per block",
-            )
-        value = b.constant(records, t.I64)
-    else:
-        wide = num_records_bytes if isinstance(num_records_bytes, Numeric) else Int64(records)
-        value = Int64(Uint32(wide) if wide.width == 32 else wide).ir_value()
-        if wide.width == 64:
-            value = _clamp_records(value)
-    return Pointer(b.make_buffer(ptr.ir_value(), value), ptr.dtype)
+    run.__name__ = run.__qualname__ = f"{make.__name__}{bits}b"
+    run.__doc__ = f"``{make.__name__}({bits})``."
+    return run
 
 
-def _clamp_records(value: Any) -> Any:
-    """Run-time extents are held inside [0, 2**32 - 1]: never masked to a small number."""
-    b = Builder.current()
-    low = b.binary("arith.maxsi", value, b.constant(0, t.I64))
-    return b.binary("arith.minsi", low, b.constant(MAX_RECORDS, t.I64))
-
-
-def make_buffer_tensor(tensor: Tensor, *, num_records_bytes: Any = None) -> Tensor:
-    """The tensor through a buffer descriptor that ends where the tensor does.
-
-    Args:
-        tensor: Tensor in global memory.
-        num_records_bytes: Bytes that may be accessed; by default ``cosize`` of the layout.
-    """
-    if num_records_bytes is None:
-        count = L.cosize(tensor.layout)
-        if isinstance(count, int):
-            num_records_bytes = -(-count * tensor.dtype.width // 8)
-        else:
-            from ..leaves import from_leaves
-
-            num_records_bytes = Int64(from_leaves(count)) * tensor.dtype.width // 8
-    return Tensor(make_buffer_ptr(tensor.iter, num_records_bytes).ir_value(), tensor.layout, tensor.dtype)
-
-
-__all__ = [
-    "MAX_RECORDS", "MFMA", "BufferCopy", "BufferCopy8b", "BufferCopy16b", "BufferCopy32b", "BufferCopy64b",
-    "BufferCopy96b", "BufferCopy128b", "make_buffer_ptr", "make_buffer_tensor", "readfirstlane",
-]  # fmt: skip
+BufferCopy8b, BufferCopy16b, BufferCopy32b = _sized(BufferCopy, 8), _sized(BufferCopy, 16), _sized(BufferCopy, 32)
+BufferCopy64b, BufferCopy96b = _sized(BufferCopy, 64), _sized(BufferCopy, 96)
+BufferCopy128b = _sized(BufferCopy, 128)
+BufferCopyLDS32b, BufferCopyLDS64b = _sized(BufferCopyLDS, 32), _sized(BufferCopyLDS, 64)
+BufferCopyLDS96b, BufferCopyLDS128b = _sized(BufferCopyLDS, 96), _sized(BufferCopyLDS, 128)

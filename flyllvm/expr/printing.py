@@ -1,0 +1,65 @@
+"""``printf`` on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import TraceError
+from ..ir.builder import Builder
+from .leaves import IntTuple
+from .numeric import Numeric, as_numeric
+from .vector import Vector
+
+
+def _shown(x: Any, out: list[Numeric]) -> str:
+    """The text of one argument; run-time numbers go to ``out`` and leave ``{}``."""
+    if isinstance(x, str):
+        return x.replace("{", "{{").replace("}", "}}")
+    if isinstance(x, Vector):
+        return "[" + ", ".join(_shown(x[i], out) for i in range(x.count)) + "]"
+    if isinstance(x, (tuple, list, IntTuple)):
+        return "(" + ",".join(_shown(v, out) for v in x) + ")"
+    if isinstance(x, (bool, int, float, Numeric)):
+        number = as_numeric(x)
+        known = number.static_value()
+        if known is not None:
+            return str(known)
+        out.append(number)
+        return "{:u}" if number.signed is False and number.width > 1 else "{}"
+    return str(x).replace("{", "{{").replace("}", "}}")
+
+
+def lowered(args: tuple[Any, ...], format_str: str) -> tuple[str, list[Numeric]]:
+    """The format with ``{}`` for each run-time number (``{:u}`` for an unsigned one), and those numbers.
+
+    Raises:
+        TraceError: The format has another number of ``{}`` than there are arguments.
+    """
+    values: list[Numeric] = []
+    if not format_str:
+        return " ".join(_shown(a, values) for a in args), values
+    pieces = format_str.replace("{{", "\0").replace("}}", "\1").split("{}")
+    if len(pieces) - 1 != len(args) or any("{" in p or "}" in p for p in pieces):
+        raise TraceError(
+            f"printf({format_str!r}) with {len(args)} arguments",
+            Builder.current().location(),
+            "write one {} for each argument, and {{ for a brace",
+        )
+    pieces = [p.replace("\0", "{{").replace("\1", "}}") for p in pieces]
+    text = pieces[0] + "".join(_shown(a, values) + p for a, p in zip(args, pieces[1:], strict=True))
+    return text, values
+
+
+def printf(*args: Any, format_str: str = "") -> None:
+    """Prints from every active lane.
+
+    ``printf("i = {}", i)`` or ``printf(i, format_str="i = {}")``.  Layouts, tuples and vectors print as text.
+
+    Args:
+        args: What to print; the first may be the format, if it holds ``{}``.
+        format_str: The format: one ``{}`` for each argument.  Without one, arguments are separated by spaces.
+    """
+    if not format_str and args and isinstance(args[0], str) and "{" in args[0]:
+        format_str, args = args[0], args[1:]
+    text, values = lowered(args, format_str)
+    Builder.current().emit("gpu.printf", [v.ir_value() for v in values], (), {"format": text})

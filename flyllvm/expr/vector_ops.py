@@ -1,0 +1,204 @@
+"""The operators of vectors, installed on ``Vector``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TraceError
+from ..ir.builder import Builder
+from ..ir.core import Value
+from .fastmath import current_flags
+from .numeric import Boolean, Float32, Float64, Int32, Numeric, as_numeric, promote
+from .operators import FLOAT_PREDICATES, float_division, floor_division
+from .vector import Vector, broadcast, flat_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .vector import Shape
+
+
+def joined(a: Any, b: Any, arithmetic: bool = True) -> tuple[Vector, Vector]:
+    """Two operands, at least one a vector, as vectors of one type and shape."""
+    if not isinstance(a, Vector):
+        y, x = joined(b, a, arithmetic)
+        return x, y
+    if isinstance(b, Vector):
+        cls = a.dtype if a.dtype is b.dtype and not arithmetic else promote(a.dtype, b.dtype, arithmetic)
+        shape = _common_shape(a.shape, b.shape)
+        return _shaped(a.to(cls), shape), _shaped(b.to(cls), shape)
+    scalar = as_numeric(b, a.dtype)
+    cls = promote(a.dtype, type(scalar), arithmetic)
+    return a.to(cls), Vector.filled(a.shape, scalar, cls)
+
+
+def _common_shape(a: Shape, b: Shape) -> Shape:
+    fa, fb = flat_shape(a), flat_shape(b)
+    if fa == fb or tuple(n for n in fa if n > 1) == tuple(n for n in fb if n > 1):
+        return a
+    n = max(len(fa), len(fb))
+    pa, pb = fa + (1,) * (n - len(fa)), fb + (1,) * (n - len(fb))
+    out = tuple(max(x, y) for x, y in zip(pa, pb, strict=True))
+    if any(x not in (1, m) or y not in (1, m) for x, y, m in zip(pa, pb, out, strict=True)):
+        raise TraceError(
+            f"vectors of shapes {a} and {b}",
+            Builder.current().location(),
+            "make the extents equal or 1, mode by mode from the first (reshape changes them)",
+        )
+    return a if pa == out else b if pb == out else out
+
+
+def _shaped(v: Vector, shape: Shape) -> Vector:
+    if v.shape == shape:
+        return v
+    same = tuple(n for n in flat_shape(v.shape) if n > 1) == tuple(n for n in flat_shape(shape) if n > 1)
+    return Vector(v.ir_value(), v.dtype, shape) if same else broadcast(v, shape)
+
+
+def _float(name: str, x: Value, y: Value) -> Value:
+    flags = current_flags()
+    return Builder.current().binary(name, x, y, **({"fastmath": flags} if flags else {}))
+
+
+def _arith(int_name: str, float_name: str) -> Callable[[Vector, Vector], Vector]:
+    def run(x: Vector, y: Vector) -> Vector:
+        if x.dtype.signed is None:
+            return x.like(_float(float_name, x.ir_value(), y.ir_value()))
+        return x.like(Builder.current().binary(int_name, x.ir_value(), y.ir_value()))
+
+    return run
+
+
+def _true_division(x: Vector, y: Vector) -> Vector:
+    if x.dtype.signed is not None:
+        cls = Float32 if x.dtype.width <= 32 else Float64
+        x, y = x.to(cls), y.to(cls)
+    return x.like(_float("arith.divf", x.ir_value(), y.ir_value()))
+
+
+def _division(remainder: bool) -> Callable[[Vector, Vector], Vector]:
+    def run(x: Vector, y: Vector) -> Vector:
+        b, a, d = Builder.current(), x.ir_value(), y.ir_value()
+        if x.dtype.signed is None:
+            return x.like(float_division(a, d, remainder))
+        if x.dtype.signed:
+            return x.like(floor_division(b, a, d, remainder))
+        return x.like(b.binary("arith.remui" if remainder else "arith.divui", a, d))
+
+    return run
+
+
+def _power(x: Vector, y: Vector) -> Vector:
+    from .math import powf
+
+    made: Vector = powf(x, y)
+    return made
+
+
+def _bitwise(name: str) -> Callable[[Vector, Vector], Vector]:
+    def run(x: Vector, y: Vector) -> Vector:
+        if x.dtype.signed is None:
+            raise TraceError(
+                f"bitwise operator on {x.dtype}", Builder.current().location(), "use integers, or .bitcast"
+            )
+        return x.like(Builder.current().binary(name, x.ir_value(), y.ir_value()))
+
+    return run
+
+
+def _shift(left: bool) -> Callable[[Vector, Vector], Vector]:
+    def run(x: Vector, y: Vector) -> Vector:
+        if x.dtype.signed is None:
+            raise TraceError(f"shift of {x.dtype}", Builder.current().location(), "use integers")
+        name = "arith.shli" if left else "arith.shrsi" if x.dtype.signed else "arith.shrui"
+        return x.like(Builder.current().binary(name, x.ir_value(), y.ir_value()))
+
+    return run
+
+
+def _compare(kind: str) -> Callable[[Vector, Vector], Vector]:
+    def run(x: Vector, y: Vector) -> Vector:
+        b = Builder.current()
+        if x.dtype.signed is None:
+            return x.like(b.cmpf(FLOAT_PREDICATES[kind], x.ir_value(), y.ir_value()), Boolean)
+        sign = "" if kind in ("eq", "ne") else "s" if x.dtype.signed else "u"
+        return x.like(b.cmpi(sign + kind, x.ir_value(), y.ir_value()), Boolean)
+
+    return run
+
+
+def _operand(x: Any) -> bool:
+    return isinstance(x, (int, float, Numeric, Value, Vector)) or (
+        callable(getattr(x, "item", None)) and not getattr(x, "shape", ())
+    )
+
+
+def _shift_pair(a: Any, b: Any) -> tuple[Vector, Vector]:
+    """The result of a shift has the type of what is shifted."""
+    x = a if isinstance(a, Vector) else Vector.filled(b.shape, a)
+    y = b if isinstance(b, Vector) else Vector.filled(x.shape, b)
+    if y.dtype.signed is None:
+        raise TraceError(f"shift by {y.dtype}", Builder.current().location(), "use integers")
+    cls = Int32 if x.dtype is Boolean else x.dtype
+    shape = _common_shape(x.shape, y.shape)
+    return _shaped(x.to(cls), shape), _shaped(y.to(cls), shape)
+
+
+def _install(
+    name: str, run: Callable[[Vector, Vector], Vector], reflected: bool = True, bits: bool = False, shift: bool = False
+) -> None:
+    def pair(a: Any, b: Any) -> tuple[Vector, Vector]:
+        if shift:
+            return _shift_pair(a, b)
+        # Bitwise operators keep Booleans; shifts and arithmetic make integers of them.
+        both = [x.dtype for x in (a, b) if isinstance(x, (Vector, Numeric))]
+        keep = bits and all(d is Boolean for d in both) and not any(type(x) is int for x in (a, b))
+        return joined(a, b, arithmetic=not keep)
+
+    def method(self: Vector, other: Any) -> Any:
+        return run(*pair(self, other)) if _operand(other) else NotImplemented
+
+    def swapped(self: Vector, other: Any) -> Any:
+        return run(*pair(other, self)) if _operand(other) else NotImplemented
+
+    setattr(Vector, f"__{name}__", method)
+    if reflected:
+        setattr(Vector, f"__r{name}__", swapped)
+
+
+def _neg(self: Vector) -> Vector:
+    if self.dtype.signed is None:
+        promote(self.dtype, self.dtype)
+        return self.like(Builder.current().unary("arith.negf", self.ir_value()))
+    cls = Int32 if self.dtype is Boolean else self.dtype
+    return Vector.filled(self.shape, 0, cls) - self
+
+
+def _invert(self: Vector) -> Vector:
+    return self ^ (True if self.dtype is Boolean else -1)
+
+
+def _abs(self: Vector) -> Vector:
+    from .math import absf, absi
+
+    made: Vector = absf(self) if self.dtype.signed is None else absi(self)
+    return made
+
+
+_install("add", _arith("arith.addi", "arith.addf"))
+_install("sub", _arith("arith.subi", "arith.subf"))
+_install("mul", _arith("arith.muli", "arith.mulf"))
+_install("truediv", _true_division)
+_install("floordiv", _division(False))
+_install("mod", _division(True))
+_install("pow", _power)
+_install("and", _bitwise("arith.andi"), bits=True)
+_install("or", _bitwise("arith.ori"), bits=True)
+_install("xor", _bitwise("arith.xori"), bits=True)
+_install("lshift", _shift(True), shift=True)
+_install("rshift", _shift(False), shift=True)
+for _kind in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _install(_kind, _compare(_kind), reflected=False, bits=True)
+_UNARY: dict[str, Callable[[Vector], Vector]] = {"__neg__": _neg, "__abs__": _abs, "__invert__": _invert}
+for _name, _method in _UNARY.items():
+    setattr(Vector, _name, _method)
