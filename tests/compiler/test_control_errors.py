@@ -123,7 +123,7 @@ def test_a_name_given_a_value_in_one_branch_only():
 
 def test_a_name_given_a_value_only_inside_a_loop():
     def k(C: fx.Tensor, n: fx.Int32):
-        for i in range(n):
+        for _ in range(n):
             y = 1.0
         C[0] = y
 
@@ -197,7 +197,9 @@ def test_different_types_in_the_branches():
             y = n
         C[0] = y
 
-    check(k, "C[0] = y", "a run-time Float32 in one branch and a run-time Int32 in the other", "convert both to one type")
+    check(
+        k, "C[0] = y", "a run-time Float32 in one branch and a run-time Int32 in the other", "convert both to one type"
+    )
 
 
 def test_compile_time_values_that_differ():
@@ -345,7 +347,7 @@ def test_conditions_in_lambdas_and_comprehensions_are_refused_by_the_guard():
         xs = [x for x in (1.0, 2.0) if n > 3]
         C[0] = xs[0]
 
-    check(in_lambda, "pick = lambda", "decides Python control flow here")
+    check(in_lambda, "pick = lambda", "decides Python control flow here", "lambdas, conditions of comprehensions")
     check(in_comprehension, "xs = [x for", "decides Python control flow here")
 
 

@@ -112,9 +112,7 @@ def python_if(C: fx.Tensor, A: fx.Tensor, mode: fx.Constexpr[str]):
 @pytest.mark.parametrize(("mode", "added"), [("both", 2), ("one", 0), ("none", None)])
 def test_python_conditions_and_loops_run_while_tracing(mode, added):
     c, a = np.zeros(LANES, np.int32), np.arange(LANES, dtype=np.int32)
-    made = flyc.compile(
-        python_if, "i32[?]", "i32[?]", arch="gfx942", constants={"mode": mode}, stop_after="llvm"
-    )
+    made = flyc.compile(python_if, "i32[?]", "i32[?]", arch="gfx942", constants={"mode": mode}, stop_after="llvm")
     assert "scf." not in made.fly_ir
     made.simulate(c, a, grid=1, block=LANES)
     assert (c == (0 if added is None else a + added)).all()
@@ -260,9 +258,13 @@ def bounds(C: fx.Tensor, low: fx.Int32, high: fx.Int32, step: fx.Constexpr[int])
     C[t] = seen
 
 
-@pytest.mark.parametrize(("low", "high", "step"), [(0, 10, 3), (5, 5, 1), (7, 2, 1), (-4, 9, 4), (10, 0, -3), (3, 9, -1)])
+@pytest.mark.parametrize(
+    ("low", "high", "step"), [(0, 10, 3), (5, 5, 1), (7, 2, 1), (-4, 9, 4), (10, 0, -3), (3, 9, -1)]
+)
 def test_bounds_and_steps_are_those_of_range(low, high, step):
-    made = flyc.compile(bounds, "i32[?]", fx.Int32, fx.Int32, arch="gfx942", constants={"step": step}, stop_after="llvm")
+    made = flyc.compile(
+        bounds, "i32[?]", fx.Int32, fx.Int32, arch="gfx942", constants={"step": step}, stop_after="llvm"
+    )
     c = np.zeros(LANES, np.int32)
     made.simulate(c, low, high, grid=1, block=LANES)
     seen = 1
@@ -276,7 +278,7 @@ def index_survives(C: fx.Tensor, n: fx.Int32):
     t = fx.thread_idx.x
     i = fx.Int32(-5)
     for i in range(2, n):
-        C[t] = t
+        C[t] = i
     C[t] = i
 
 
@@ -425,7 +427,7 @@ def containers(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
     C[t] = pair[0] + pair[1] * 3 + accs[0] + accs[2] + book["sum"] + book["inner"][0]
 
 
-@pytest.mark.parametrize("n", COUNTS[:3] + [9])
+@pytest.mark.parametrize("n", [*COUNTS[:3], 9])
 def test_tuples_lists_and_dicts_are_carried(n):
     a = np.arange(LANES, dtype=np.int32) * 3
 
@@ -522,6 +524,35 @@ def test_an_object_with_flatten_and_unflatten_is_carried():
         return a + b * 100 + 3
 
     assert (run(struct_carry, 5) == lanes(ref)).all()
+
+
+@fx.struct
+class Running:
+    best: fx.Int32
+    at: fx.Int32
+
+
+@flyc.kernel
+def struct_value(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    r = Running(best=A[0], at=0)
+    for i in range(1, n):
+        if A[i] > r.best + t - 5:
+            r = r.replace(best=A[i], at=i)
+    C[t] = r.best + 1000 * r.at
+
+
+def test_a_struct_is_carried():
+    a = np.array([3, 9, 4, 11, 2], np.int32)
+
+    def ref(t):
+        best, at = 3, 0
+        for i in range(1, 5):
+            if a[i] > best + t - 5:
+                best, at = int(a[i]), i
+        return best + 1000 * at
+
+    assert (run(struct_value, a, 5) == lanes(ref)).all()
 
 
 @flyc.kernel

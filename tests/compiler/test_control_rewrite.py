@@ -234,7 +234,7 @@ def everything(xs, flag):
     out, total = [], 0
     with pytest.raises(ZeroDivisionError) if flag else types_context() as box:
         if flag:
-            1 / 0
+            total = 1 / 0
     try:
         if xs[0] > 1:
             raise KeyError("x")
