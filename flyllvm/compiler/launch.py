@@ -139,6 +139,9 @@ class Bound:
             LaunchError: It cannot be used where the launch goes.
         """
         if isinstance(arg, Constant):
+            raw = getattr(arg.value, "raw", arg.value)
+            if getattr(raw, "is_static", True) is False:
+                raise LaunchError(f"argument {name}: {arg.value} has run-time extents", fix="make it inside the kernel")
             self.constants[name] = arg.value
         elif isinstance(arg, Number):
             self.specs.append(arg.spec)

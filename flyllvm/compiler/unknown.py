@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import TraceError
-from ..ir.location import capture
+from ..ir.location import Location, capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,13 +14,28 @@ if TYPE_CHECKING:
 class Unknown:
     """Stands for a run-time extent, stride or scalar while a host function is compiled from specifications.
 
-    Arithmetic gives another unknown number, so that a grid may be computed.  A decision on one is an error.
+    Arithmetic gives another unknown number, so that a grid may be computed; in layouts it is a run-time leaf
+    (`layout.leaf.DynLeaf`).  A decision on one is an error.
+
+    Attributes:
+        name: What it stands for.
     """
 
     __slots__ = ("name",)
 
+    width = 32
+    divisibility = 1
+
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def static_value(self) -> None:
+        """Never known."""
+        return None
+
+    def same_as(self, other: object) -> bool:
+        """Whether both stand for the same number."""
+        return self is other
 
     def __bool__(self) -> bool:
         self._refuse("decides host code")
@@ -36,7 +51,7 @@ class Unknown:
     def _refuse(self, how: str) -> NoReturn:
         raise TraceError(
             f"{self.name} {how}, but this compilation has no data",
-            capture(skip=3),
+            Location(capture(skip=3).frames[:1]),
             "compile with an array or number as the argument, or make the extent static in its specification",
         )
 
@@ -58,6 +73,8 @@ for _name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow", "lshift"
     setattr(Unknown, f"__r{_name}__", _operator(_name))
 for _name in ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne", "round", "ceil", "floor"):
     setattr(Unknown, f"__{_name}__", _operator(_name))
+for _name in ("ceil_div", "rceil_div", "min", "max", "less", "greater", "equal", "and"):
+    setattr(Unknown, f"{_name}_", _operator(_name))
 Unknown.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
