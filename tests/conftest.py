@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 # No deadline: a busy machine is not a defect.  `--full` is for the slow counts; scripts/test never gives it.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+# Nothing that a test compiles comes from, or stays in, the user's cache; tests of the cache switch it on.
+os.environ["FLYLLVM_CACHE"] = "0"
 settings.register_profile("normal", max_examples=100, derandomize=True, print_blob=True, **_COMMON)
 settings.register_profile("full", max_examples=5000, **_COMMON)
 

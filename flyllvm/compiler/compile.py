@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TargetError, TraceError
 from ..target import Target
 from .artifact import Artifact
+from .cache import Recipe, find_source, keep_source
 from .hints import check_hints, split_hints
 from .kernel import KernelFunction, as_spec
-from .pipeline import check_stage, link_stage, object_stage
+from .pipeline import check_stage, image_stage, object_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +62,7 @@ class Compiler:
         stop_after: str | None = None,
         ssa: bool = True,
         limits: dict[str, Any] | None = None,
+        cache: bool = True,
         **options: Any,
     ) -> Any:
         """Compiles.
@@ -74,6 +76,7 @@ class Compiler:
             stop_after: Last stage to run: ``llvm``, ``object`` or ``link`` (all of it).
             ssa: Whether register memory becomes values (it should; off for atoms that only have a memory form).
             limits: ``timeout`` (seconds) and ``memory_limit_bytes`` of the compile worker.
+            cache: Whether the disk cache may answer, and keeps the result.
             options: Code generation options (``codegen.Options``) and kernel hints.
 
         Returns:
@@ -86,7 +89,7 @@ class Compiler:
         target = Target.parse(arch if arch is not None else default_arch())
         hints = check_hints({**self._hints, **options})
         if isinstance(fn, KernelFunction):
-            return compile_kernel(fn, args, target, constants, stop_after, ssa, limits, hints)
+            return compile_kernel(fn, args, target, constants, stop_after, ssa, limits, hints, cache)
         from .jit import JitFunction
 
         if not isinstance(fn, JitFunction):
@@ -110,6 +113,7 @@ def compile_kernel(
     ssa: bool,
     limits: dict[str, Any] | None,
     hints: dict[str, Any],
+    cache: bool = True,
 ) -> Artifact:
     """Compiles one kernel; the arguments are those of `Compiler`, the hints are checked."""
     specs, given = _sort(fn, args, constants)
@@ -120,7 +124,19 @@ def compile_kernel(
     def source() -> Kernel:
         return fn.trace(specs, target, known, **own)
 
-    return build(source, target, settings, stop_after, ssa=ssa, specs=specs, parameters=names, limits=limits)
+    recipe = Recipe(fn, specs, known, own) if cache else None
+    return build(
+        source,
+        target,
+        settings,
+        stop_after,
+        ssa=ssa,
+        specs=specs,
+        parameters=names,
+        limits=limits,
+        recipe=recipe,
+        cache=cache,
+    )
 
 
 def _sort(
@@ -158,8 +174,23 @@ def build(
     specs: Any = (),
     parameters: Any = (),
     limits: dict[str, Any] | None = None,
+    recipe: Recipe | None = None,
+    cache: bool = True,
 ) -> Artifact:
-    """Runs the stages over fly IR from any source."""
+    """Runs the stages over fly IR from any source.
+
+    Args:
+        source: Gives the fly IR.
+        target: The target.
+        settings: Code generation options.
+        stop_after: Last stage to run.
+        ssa: Whether register memory becomes values.
+        specs: Specifications of the arguments.
+        parameters: Their names.
+        limits: ``timeout`` and ``memory_limit_bytes`` of the compile worker.
+        recipe: What the fly IR is made from, so that the disk cache can know it before tracing.
+        cache: Whether the disk cache is read and written.
+    """
     from ..codegen.options import Options
 
     artifact = Artifact(
@@ -171,16 +202,24 @@ def build(
         parameters=parameters,
         ssa=ssa,
     )
-    if stop_after not in ("fly", "atoms", "ssa", "llvm"):
-        from ..codegen.client import default_pool
+    clock, to_text = artifact.timings, stop_after in ("fly", "atoms", "ssa", "llvm")
+    key = clock.run("cache", lambda: find_source(recipe, artifact)) if recipe is not None else None
+    if artifact.from_cache is None:
+        if not to_text:
+            from ..codegen.client import default_pool
 
-        # LLVM loads in the worker while this process traces.
-        default_pool().start()
-    artifact.build_text()
-    if stop_after in ("fly", "atoms", "ssa", "llvm"):
+            # LLVM loads in the worker while this process traces.
+            default_pool().start()
+        artifact.build_text()
+        if key is not None and recipe is not None:
+            clock.run("cache", lambda: keep_source(key, recipe, artifact))
+    if to_text:
         return artifact
-    result = object_stage(artifact.llvm_ir, target, artifact.options, artifact.timings, **(limits or {}))
-    artifact.object_bytes = result.object
-    if stop_after != "object":
-        artifact._code_object = artifact.timings.run("link", lambda: link_stage(result.object))
+    limits = limits or {}
+    if stop_after == "object":
+        artifact.object_bytes = object_stage(artifact.llvm_ir, target, artifact.options, clock, **limits).object
+    else:
+        artifact.object_bytes, artifact._code_object = image_stage(
+            artifact.llvm_ir, target, artifact.options, clock, cache=cache, **limits
+        )
     return artifact

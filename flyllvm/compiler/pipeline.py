@@ -53,7 +53,7 @@ def atoms_stage(module: Module, target: Target) -> Module:
     for i, kernel in enumerate(module.kernels):
         verify(kernel, "fly", target)
         module.kernels[i] = expand(kernel, target)
-        verify(module.kernels[i], "atoms", target)
+        verify(module.kernels[i], "atoms", target, changes_only=True)
     return module
 
 
@@ -61,7 +61,7 @@ def ssa_stage(module: Module, target: Target) -> Module:
     """Stage atoms to stage ssa, verified after."""
     for i, kernel in enumerate(module.kernels):
         module.kernels[i] = to_ssa(kernel, target)
-        verify(module.kernels[i], "ssa", target)
+        verify(module.kernels[i], "ssa", target, changes_only=True)
     return module
 
 
@@ -104,6 +104,36 @@ def object_stage(
     for name, ms in result.timings.items():
         clock.add(f"llvm:{name}", ms)
     return result
+
+
+def image_stage(
+    llvm_ir: str, target: Target, options: Options, clock: Timings, *, cache: bool = True, **limits: Any
+) -> tuple[bytes, CodeObject]:
+    """LLVM IR text to an object file and a code object; from the disk cache where they are.
+
+    Args:
+        llvm_ir: Text of `lower`.
+        target: The target.
+        options: Code generation options.
+        clock: Where to add the time of each stage.
+        cache: Whether the disk cache is read and written.
+        limits: ``timeout`` and ``memory_limit_bytes`` of the compile worker.
+    """
+    from ..codeobject import CodeObject
+
+    key = None
+    if cache:
+        from .cache import find_image, image_key, keep_image
+
+        key = clock.run("cache", lambda: image_key(llvm_ir, target, options))
+        found = clock.run("cache", lambda: find_image(key))
+        if found is not None:
+            return found[0], clock.run("read image", lambda: CodeObject.from_image(found[1]))
+    made = object_stage(llvm_ir, target, options, clock, **limits).object
+    code = clock.run("link", lambda: link_stage(made))
+    if cache:
+        clock.run("cache", lambda: keep_image(key, target, made, code.image, list(code.kernels)))
+    return made, code
 
 
 def link_stage(object_bytes: bytes) -> CodeObject:

@@ -1,0 +1,358 @@
+"""What a kernel reads, as a sum that is the same in every process.
+
+`watch` answers "has this changed since I looked?" inside one process, by identity.  Here everything is taken by value:
+code with its line numbers and the text of its file, the globals, closures and defaults it names, helpers included.
+What has no value that can be written down (`Unknown`) keeps a kernel out of the first level of the disk cache.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from _blake2 import blake2b
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..watch import _is_followed, _is_library
+
+_OURS = "flyllvm."
+_MAX_PARTS = 20000
+_MAX_ARRAY_BYTES = 1 << 20
+#: Opcodes that bring a module into a function while it runs.
+_IMPORT_NAME = 108 if sys.version_info < (3, 13) else None
+#: Names through which code reads what no walk over names can see.
+_BLIND = frozenset(("eval", "exec", "globals", "locals", "vars", "open", "input", "__import__", "id", "dir"))
+_IMPURE = frozenset(
+    ("os", "sys", "time", "random", "datetime", "uuid", "secrets", "subprocess", "socket", "io", "pathlib", "tempfile",
+     "importlib", "inspect", "gc", "ctypes", "shutil", "glob", "platform", "threading")
+)  # fmt: skip
+_ABSTRACT = frozenset(("abc", "enum", "typing", "builtins", "dataclasses", "types"))
+#: Entries of a class that say nothing about what it does.
+_IDLE = frozenset(
+    ("__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl", "__annotations__",
+     "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__")
+)  # fmt: skip
+
+
+class Unknown(Exception):
+    """A value that cannot be taken by value; the message names it."""
+
+
+class World:
+    """The sum over what some functions read.
+
+    Attributes:
+        sum: The sum, as hexadecimal digits.
+        files: (path, its bytes) of every source file that was read: a compilation may be kept only while what it
+            was rewritten from is the same text.
+    """
+
+    __slots__ = ("files", "sum")
+
+    def __init__(self, *roots: Any, whole_paths: bool = False) -> None:
+        """Takes the sum.
+
+        Args:
+            roots: Functions, kernels and compile-time values.
+            whole_paths: Whether the directories of source files count; their names always do (line tables).
+
+        Raises:
+            Unknown: Something has no value.
+        """
+        names: frozenset[str] = frozenset()
+        while True:
+            # A module handed to a helper is read by the helper's names, so the names of all functions count.
+            walk = _Walk(names, whole_paths)
+            for root in roots:
+                walk.value(root)
+            if walk.found <= names:
+                break
+            names |= walk.found
+        self.sum = walk.hash.hexdigest()
+        self.files = walk.files
+
+
+class _Walk:
+    """One walk: depth first, every object once, names in order, so that equal worlds give equal sums."""
+
+    def __init__(self, names: frozenset[str], whole_paths: bool) -> None:
+        self.hash = blake2b(digest_size=20)
+        self.files: dict[str, bytes] = {}
+        self.found: set[str] = set()
+        self._names = names
+        self._paths = whole_paths
+        self._seen: dict[int, tuple[int, Any]] = {}
+        self._count = 0
+
+    def put(self, *words: object) -> None:
+        """Adds words, each with its length, so that no two lists of words look the same."""
+        for word in words:
+            data = word if isinstance(word, bytes) else str(word).encode("utf-8", "surrogatepass")
+            self.hash.update(b"%d:" % len(data))
+            self.hash.update(data)
+
+    def value(self, x: Any) -> None:
+        """Adds a value."""
+        cls = type(x)
+        plain = _plain(x, cls)
+        if plain is not None:
+            self.put(cls.__name__, plain)
+            return
+        seen = self._seen.get(id(x))
+        if seen is not None:
+            self.put("again", seen[0])
+            return
+        self._seen[id(x)] = (len(self._seen), x)
+        self._count += 1
+        if self._count > _MAX_PARTS:
+            raise Unknown(f"more than {_MAX_PARTS} values")
+        self._object(x, cls)
+
+    def _object(self, x: Any, cls: type) -> None:
+        if cls is FunctionType:
+            self._function(x)
+        elif cls is MethodType:
+            self.put("method")
+            self.value(x.__func__)
+            self.value(x.__self__)
+        elif isinstance(x, CodeType):
+            self.code(x)
+        elif isinstance(x, ModuleType):
+            self._module(x)
+        elif isinstance(x, type):
+            self._class(x)
+        elif cls is BuiltinFunctionType:
+            self._builtin(x)
+        elif cls.__name__ == "_lru_cache_wrapper":
+            self.put("cached")
+            self.value(x.__wrapped__)
+        elif hasattr(x, "__array_interface__") and hasattr(x, "tobytes"):
+            self._array(x)
+        else:
+            self._state(x, cls)
+
+    # --- code -------------------------------------------------------------------------------------
+
+    def _function(self, fn: FunctionType) -> None:
+        self.put("function", fn.__module__, fn.__qualname__)
+        self.value((fn.__defaults__, fn.__kwdefaults__))
+        for cell in fn.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:  # not assigned yet
+                self.put("empty")
+                continue
+            self.value(content)
+        if not _is_followed(fn):
+            # flyllvm's own files have a sum of their own, other libraries a version.
+            self._library(fn.__module__)
+            return
+        self.code(fn.__code__)
+        self._source(fn.__code__.co_filename)
+        scope = fn.__globals__
+        for name in sorted(_all_names(fn.__code__)):
+            if name in scope:
+                self.put("global", name)
+                self.value(scope[name])
+            elif name in _BLIND and hasattr(builtins, name):
+                raise Unknown(f"what {fn.__qualname__} reads through {name}()")
+
+    def code(self, code: CodeType) -> None:
+        """Adds code with its line numbers, which line tables show."""
+        imported = _imports(code)
+        if imported:
+            raise Unknown(f"the module {imported[0]}, imported while {code.co_name} runs")
+        self.found |= set(code.co_names)
+        file = code.co_filename if self._paths else os.path.basename(code.co_filename)
+        self.put("code", code.co_name, code.co_qualname, file, code.co_firstlineno, code.co_flags)
+        self.put(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+        self.put(code.co_code, code.co_linetable, code.co_exceptiontable)
+        for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
+            self.put(len(names), *names)
+        for const in code.co_consts:
+            if isinstance(const, str) and const.isidentifier():
+                self.found.add(const)  # getattr(module, "name")
+            self.value(const)
+
+    def _source(self, path: str) -> None:
+        """Control flow is rewritten from the text of the file."""
+        if path in self.files:
+            return
+        try:
+            with open(path, "rb") as f:
+                data = f.read()
+        except OSError:
+            # No file: a prompt or a notebook, whose lines linecache may hold.
+            cached = sys.modules.get("linecache")
+            lines = cached.getlines(path) if cached is not None else []
+            data = "".join(lines).encode()
+        self.files[path] = data
+        self.put("file", data)
+
+    # --- modules and classes ----------------------------------------------------------------------
+
+    def _module(self, module: ModuleType) -> None:
+        name = module.__name__
+        self.put("module", name)
+        if name.partition(".")[0] in _IMPURE or name == "numpy.random":
+            raise Unknown(f"the module {name}: it tells of the world outside")
+        if _is_library(module):
+            self._library(name)
+            return
+        space = vars(module)
+        for key in sorted(self._names.intersection(space)):
+            self.put("global", key)
+            self.value(space[key])
+
+    def _library(self, name: str | None) -> None:
+        root = sys.modules.get((name or "").partition(".")[0])
+        version = getattr(root, "__version__", "")
+        self.put("library", name, version if isinstance(version, str) else "")
+
+    def _class(self, cls: type) -> None:
+        self.put("class", cls.__module__, cls.__qualname__)
+        module = sys.modules.get(cls.__module__)
+        if cls.__module__ == "builtins" or cls.__module__.startswith(_OURS) or module is None or _is_library(module):
+            if module is None:
+                raise Unknown(f"the class {cls.__qualname__}, whose module is gone")
+            self._library(cls.__module__)
+            return
+        for base in cls.__bases__:
+            self.value(base)
+        for key in sorted(set(cls.__dict__) - _IDLE):
+            self.put("attribute", key)
+            self._attribute(cls, key, cls.__dict__[key])
+
+    def _attribute(self, cls: type, key: str, raw: Any) -> None:
+        inner = [getattr(raw, n, None) for n in ("__func__", "fget", "fset", "fdel")]
+        if isinstance(raw, (staticmethod, classmethod, property)):
+            self.put(type(raw).__name__)
+            for part in inner:
+                self.value(part)
+        elif type(raw).__name__ in ("member_descriptor", "getset_descriptor", "wrapper_descriptor"):
+            self.put(type(raw).__name__, key)
+        else:
+            self.value(raw)
+
+    def _builtin(self, fn: Any) -> None:
+        owner = fn.__self__
+        self.put("builtin", fn.__module__, fn.__qualname__)
+        if owner is not None and not isinstance(owner, ModuleType):
+            self.value(owner)
+        elif fn.__module__ in _IMPURE:
+            raise Unknown(f"{fn.__module__}.{fn.__name__}: it tells of the world outside")
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def _array(self, x: Any) -> None:
+        if x.nbytes > _MAX_ARRAY_BYTES:
+            raise Unknown(f"an array of {x.nbytes} bytes")
+        self.put("array", type(x).__qualname__, x.dtype, x.shape)
+        if str(x.dtype) == "object":
+            raise Unknown("an array of Python objects")
+        self.put(x.tobytes())
+
+    def _state(self, x: Any, cls: type) -> None:
+        self.value(cls)
+        self.put("object")
+        fn = getattr(x, "fn", None)
+        if cls.__module__.startswith(_OURS) and type(fn) is FunctionType:
+            # A kernel or host function: what else it holds it has worked out itself.
+            self.value(fn)
+            self.value((getattr(x, "name", None), getattr(x, "options", None), getattr(x, "hints", None)))
+            return
+        known = self._container(x)
+        for base in cls.__mro__[:-1]:
+            if not (base.__module__ in _ABSTRACT or base.__module__.startswith(_OURS) or _is_python_made(base)):
+                raise Unknown(f"a {cls.__module__}.{cls.__qualname__}")
+        state = getattr(x, "__dict__", None)
+        slots = [s for base in cls.__mro__ for s in _slots(base)]
+        if not known and state is None and not slots and cls.__module__ == "builtins":
+            raise Unknown(f"a {cls.__qualname__}")
+        for name in slots:
+            if hasattr(x, name):
+                self.put("slot", name)
+                self.value(getattr(x, name))
+        for name, part in sorted((state or {}).items(), key=lambda kv: str(kv[0])):
+            self.put("field", name)
+            self.value(part)
+
+    def _container(self, x: Any) -> bool:
+        """Adds what a container, or a number of a class of its own, holds; whether it is one."""
+        if isinstance(x, (tuple, list)):
+            self.put(len(x))
+            for part in tuple.__iter__(x) if isinstance(x, tuple) else list.__iter__(x):
+                self.value(part)
+        elif isinstance(x, dict):
+            self.put(len(x))
+            for key, part in dict.items(x):
+                self.value(key)
+                self.value(part)
+        elif isinstance(x, (set, frozenset)):
+            self._set(x)
+        elif isinstance(x, (int, float, str, bytes)):
+            kind = next(c for c in (int, float, str, bytes) if isinstance(x, c))
+            self.value(kind(x) if kind is not str else str.__str__(x))
+        elif not isinstance(x, (range, slice)):
+            return False
+        else:
+            self.value((x.start, x.stop, x.step))
+        return True
+
+    def _set(self, x: Any) -> None:
+        if not all(_plain(part, type(part)) is not None for part in x):
+            raise Unknown("a set of values that have no order")
+        self.put(len(x), *sorted(f"{type(part).__name__} {_plain(part, type(part))!r}" for part in x))
+
+
+def _plain(x: Any, cls: type) -> bytes | str | None:
+    """The text of a number, string or constant; ``None`` for anything else."""
+    if cls is str:
+        return str(x)
+    if cls is int or cls is bool or x is None or x is ... or x is NotImplemented:
+        return repr(x)
+    if cls is float:
+        return float.hex(x)
+    if cls is complex:
+        return f"{x.real.hex()} {x.imag.hex()}"
+    return bytes(x) if cls is bytes else None
+
+
+def _all_names(code: CodeType) -> set[str]:
+    out = set(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            out |= _all_names(const)
+    return out
+
+
+def _imports(code: CodeType) -> list[str]:
+    """Modules that code imports while it runs, those of flyllvm and ``math`` left out."""
+    op = _IMPORT_NAME
+    if op is None:
+        import opcode
+
+        op = opcode.opmap["IMPORT_NAME"]
+    raw = code.co_code
+    if op not in raw[::2]:
+        return []
+    out = []
+    for i in range(0, len(raw), 2):
+        if raw[i] == op:
+            name = code.co_names[raw[i + 1]] if raw[i + 1] < len(code.co_names) and len(code.co_names) < 256 else "?"
+            if name.partition(".")[0] not in ("flyllvm", "math", "__future__"):
+                out.append(name)
+    return out
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = cls.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
+
+
+def _is_python_made(cls: type) -> bool:
+    """Whether all that an object of the class holds is in its fields: not so for a library's classes, written in C."""
+    module = sys.modules.get(cls.__module__)
+    return module is not None and not _is_library(module)
