@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import doctest
+import linecache
 import os
 import re
 import shutil
@@ -45,7 +46,15 @@ def run_page(page: str, name: str, folder: Path) -> list[str]:
     """Runs every example of a page in `folder`; returns what differs from the page."""
     failures: list[str] = []
     namespace: dict[str, object] = {"__name__": "__page__"}
-    for block in blocks_of(page):
+    blocks = blocks_of(page)
+    # A kernel is traced from the source of its file: of the page, its Python.
+    lines = [""] * (page.count("\n") + 1)
+    for block in blocks:
+        if block.language == "python":
+            text = block.text.splitlines()
+            lines[block.line - 1 : block.line - 1 + len(text)] = text
+    linecache.cache[name] = (len(page), None, [f"{line}\n" for line in lines], name)
+    for block in blocks:
         where = f"{name}:{block.line}"
         if block.language == "python":
             # Blank lines in front keep the page's line numbers in tracebacks.
