@@ -60,7 +60,9 @@ UNKNOWN = Location(())
 #: Ends the qualified name of code that was cut out of a function: a branch or loop body, shown as that function.
 REGION_SUFFIX = ".<region>"
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-_CACHE: dict[tuple[object, ...], Location] = {}
+#: Ids of code objects and lines -> the location, and the code objects: kept alive, so that no id is used twice.  Code
+#: objects themselves are no keys: two of different files may be equal.
+_CACHE: dict[tuple[int, ...], tuple[Location, list[Any]]] = {}
 _CACHE_LIMIT = 16384
 
 
@@ -76,25 +78,25 @@ def capture(stop: object | None = None, skip: int = 1) -> Location:
         stop: Code object of the outermost author function (the kernel); frames above it are left out.
         skip: Frames to skip at the top of the stack.
     """
-    key: list[Any] = []
+    places: list[Any] = []
+    ids: list[int] = []
     frame = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
         if is_author_file(code.co_filename):
-            key.append(code)
-            key.append(frame.f_lineno)
-            if code is stop or len(key) >= 32:
+            line = frame.f_lineno
+            places += (code, line)
+            ids += (id(code), line)
+            if code is stop or len(ids) >= 32:
                 break
         frame = frame.f_back  # type: ignore[assignment]
-    cache_key = tuple(key)
-    found = _CACHE.get(cache_key)
-    if found is not None:
-        return found
-    frames = frames_of(key)
-    if len(_CACHE) >= _CACHE_LIMIT:
-        _CACHE.clear()
-    location = _CACHE[cache_key] = Location(frames)
-    return location
+    key = tuple(ids)
+    found = _CACHE.get(key)
+    if found is None:
+        if len(_CACHE) >= _CACHE_LIMIT:
+            _CACHE.clear()
+        found = _CACHE[key] = (Location(frames_of(places)), places)
+    return found[0]
 
 
 def frames_of(key: list[Any]) -> tuple[Frame, ...]:
