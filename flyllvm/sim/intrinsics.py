@@ -243,7 +243,10 @@ def _matrix(c: Compiler, inst: Inst, name: str) -> list[Op]:
             if a.shape[:3] != shape:
                 a = np.broadcast_to(a, shape + a.shape[3:])
             args.append(a.reshape(waves_of + shape[2:] + a.shape[3:]))
-        out = compute(*args)
+        try:
+            out = compute(*args)
+        except SimError as error:  # replicas that differ, an index out of range
+            m.fault(inst, error.what, None, error.fix)
         r[d] = out.reshape(shape + out.shape[2:])
 
     return [run]
