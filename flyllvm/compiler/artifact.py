@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..ir.core import Kernel, Module
     from ..target import Target
 
-_LAUNCH_ATTRS = ("known_block_size", "dynamic_lds_bytes")
-
 
 class Artifact:
     """A compiled kernel.
@@ -32,7 +30,6 @@ class Artifact:
         dynamic_lds_bytes: LDS that the kernel's own allocations want at launch, or ``None`` when it does not say.
         llvm_ir: The LLVM IR text given to LLVM (and to the simulator).
         object_bytes: The relocatable object, ``None`` when compilation stopped before.
-        attrs: What a launch must know of the kernel: ``known_block_size``, ``dynamic_lds_bytes``.
         from_cache: ``source`` where the disk cache knew the kernel before it was traced, else ``None``.
         timings: CPU time of each stage.
     """
@@ -59,7 +56,6 @@ class Artifact:
         self.dynamic_lds_bytes: int | None = None
         self._launcher: Any = None
         self.timings = Timings()
-        self.attrs: dict[str, Any] = {}
         self.from_cache: str | None = None
         self.llvm_ir = ""
         self.object_bytes: bytes | None = None
@@ -128,7 +124,6 @@ class Artifact:
         kernel = module.kernels[0]
         self.name = kernel.name
         self.known_block_size = kernel.attrs.get("known_block_size")
-        self.attrs = {k: kernel.attrs[k] for k in _LAUNCH_ATTRS if k in kernel.attrs}
         self.dynamic_lds_bytes = kernel.attrs.get("dynamic_lds_bytes")
         self.llvm_ir = lower(module, self.target, self.options, ssa=self.ssa, timings=self.timings)
 

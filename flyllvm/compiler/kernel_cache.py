@@ -1,8 +1,9 @@
 """Compiled kernels by all that their code depends on.
 
-Two levels, both in memory.  The first is looked up before tracing: argument specifications, compile-time values,
-target, hints, and the world the kernel reads (`watch`).  The second, after tracing, is the LLVM IR text with target and
-options: what reached the emitted code is the key, so nothing stale can come out of it.
+Two levels, both in memory, each with one on disk behind it (`cache`).  The first is looked up before tracing: argument
+specifications, compile-time values, target, hints, and the world the kernel reads (`watch`).  The second, after
+tracing, is the LLVM IR text with target and options: what reached the emitted code is the key, so nothing stale can
+come out of it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from .artifact import Artifact
 from .binding import launch_types
+from .cache import Recipe
 from .compile import build
 from .freeze import Unfreezable, freeze
 from .hints import split_hints
-from .pipeline import link_stage, object_stage
+from .pipeline import image_stage
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -65,8 +67,7 @@ class Compiled:
             key = (artifact.llvm_ir, str(artifact.target), artifact.target.wave_size, options)
             found = _OBJECTS.get(key)
             if found is None:
-                made = object_stage(artifact.llvm_ir, artifact.target, artifact.options, artifact.timings)
-                found = (made.object, artifact.timings.run("link", lambda: link_stage(made.object)))
+                found = image_stage(artifact.llvm_ir, artifact.target, artifact.options, artifact.timings)
                 _trim(_OBJECTS)
                 _OBJECTS[key] = found
             artifact.object_bytes, artifact._code_object = found
@@ -144,8 +145,8 @@ def _build(
         return kernel.trace(specs, target, constants, **own)
 
     names = [n for n in kernel.parameters() if n not in constants]
-    artifact = build(source, target, settings, "llvm", specs=specs, parameters=names)
-    return Compiled(artifact)
+    recipe = Recipe(kernel, specs, constants, own)
+    return Compiled(build(source, target, settings, "llvm", specs=specs, parameters=names, recipe=recipe))
 
 
 def _trim(cache: dict[Any, Any]) -> None:

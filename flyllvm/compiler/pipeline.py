@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.emit import emit_module
-from ..codegen.options import Options
 from ..errors import CodegenError
-from ..ir.core import Kernel, Module
-from ..ir.verifier import verify
-from ..passes import expand, to_ssa
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..codegen.options import Options
     from ..codeobject import CodeObject
+    from ..ir.core import Kernel, Module
     from ..target import Target
 
 #: Stages in order; ``stop_after`` names one of them.
@@ -50,6 +47,10 @@ class Timings:
 
 def atoms_stage(module: Module, target: Target) -> Module:
     """Stage fly to stage atoms: verified before and after."""
+    # Loaded here, as everything below that a hit in the disk cache does without.
+    from ..ir.verifier import verify
+    from ..passes import expand
+
     for i, kernel in enumerate(module.kernels):
         verify(kernel, "fly", target)
         module.kernels[i] = expand(kernel, target)
@@ -59,6 +60,9 @@ def atoms_stage(module: Module, target: Target) -> Module:
 
 def ssa_stage(module: Module, target: Target) -> Module:
     """Stage atoms to stage ssa, verified after."""
+    from ..ir.verifier import verify
+    from ..passes import to_ssa
+
     for i, kernel in enumerate(module.kernels):
         module.kernels[i] = to_ssa(kernel, target)
         verify(module.kernels[i], "ssa", target, changes_only=True)
@@ -75,6 +79,8 @@ def lower(module: Module, target: Target, options: Options, *, ssa: bool = True,
         ssa: Whether register memory becomes values; without it every fragment is private memory.
         timings: Where to add the time of each stage.
     """
+    from ..codegen.emit import emit_module
+
     clock = timings or Timings()
     module = clock.run("atoms", lambda: atoms_stage(module, target))
     if ssa:
@@ -145,6 +151,8 @@ def link_stage(object_bytes: bytes) -> CodeObject:
 
 def module_of(kernel: Kernel | Module) -> Module:
     """A module around a kernel."""
+    from ..ir.core import Module
+
     return kernel if isinstance(kernel, Module) else Module([kernel])
 
 

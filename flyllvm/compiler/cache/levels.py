@@ -113,8 +113,9 @@ def find_source(recipe: Recipe, artifact: Artifact) -> str | None:
         return key
     facts, parts = found
     artifact.name = facts["name"]
-    artifact.attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in facts["attrs"].items()}
-    artifact.known_block_size = artifact.attrs.get("known_block_size")
+    block = facts["known_block_size"]
+    artifact.known_block_size = None if block is None else (block[0], block[1], block[2])
+    artifact.dynamic_lds_bytes = facts["dynamic_lds_bytes"]
     artifact.llvm_ir = parts["llvm_ir"]
     artifact.from_cache = "source"
     return None
@@ -125,7 +126,12 @@ def keep_source(key: str, recipe: Recipe, artifact: Artifact) -> None:
     cache = open_cache()
     if cache is None or not recipe.unchanged(artifact.options):
         return
-    facts = {"name": artifact.name, "attrs": artifact.attrs, "target": str(artifact.target)}
+    facts = {
+        "name": artifact.name,
+        "target": str(artifact.target),
+        "known_block_size": artifact.known_block_size,
+        "dynamic_lds_bytes": artifact.dynamic_lds_bytes,
+    }
     cache.put("source", key, facts, {"llvm_ir": artifact.llvm_ir})
 
 

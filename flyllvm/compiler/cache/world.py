@@ -292,8 +292,7 @@ class _Walk:
         elif isinstance(x, (set, frozenset)):
             self._set(x)
         elif isinstance(x, (int, float, str, bytes)):
-            kind = next(c for c in (int, float, str, bytes) if isinstance(x, c))
-            self.value(kind(x) if kind is not str else str.__str__(x))
+            self.value(_bare(x))
         elif not isinstance(x, (range, slice)):
             return False
         else:
@@ -317,6 +316,15 @@ def _plain(x: Any, cls: type) -> bytes | str | None:
     if cls is complex:
         return f"{x.real.hex()} {x.imag.hex()}"
     return bytes(x) if cls is bytes else None
+
+
+def _bare(x: Any) -> Any:
+    """A number or string of a class of its own, as a plain one."""
+    if isinstance(x, int):
+        return int.__index__(x)
+    if isinstance(x, float):
+        return float.__float__(x)
+    return str.__str__(x) if isinstance(x, str) else bytes.__getitem__(x, slice(None))
 
 
 def _all_names(code: CodeType) -> set[str]:
