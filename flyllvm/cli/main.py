@@ -28,6 +28,7 @@ COMMANDS = {
     "layout": "evaluate expressions of the layout algebra",
     "atoms": "list the atoms, their rows, layouts and cost",
     "smoke": "run a graded set of kernels on the GPU and compare each with the simulator",
+    "cache": "look at the cache of compiled kernels, and make it smaller",
     "doctor": "check what this installation can do",
 }
 
