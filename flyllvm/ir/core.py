@@ -174,9 +174,10 @@ class Op:
         regions: One block per region.
         loc: The author's location.
         parent: The block that holds the operation.
+        checked: It passed the verifier and was not changed since; passes reset it where they change operands.
     """
 
-    __slots__ = ("attrs", "loc", "operands", "parent", "regions", "results")
+    __slots__ = ("attrs", "checked", "loc", "operands", "parent", "regions", "results")
 
     name: ClassVar[str] = ""
     pure: ClassVar[bool] = False
@@ -201,6 +202,7 @@ class Op:
         self.regions = list(regions)
         self.loc = loc
         self.parent: Block | None = None
+        self.checked = False
         for region in regions:
             region.parent = self
 

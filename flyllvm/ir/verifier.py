@@ -36,7 +36,7 @@ _EXPANDED = (
 _PROMOTE = f"promote it (passes.to_ssa), or count it in the kernel attribute {KEPT_MEMORY}"
 
 
-def verify(kernel: Kernel, stage: str, target: Target | None = None) -> None:
+def verify(kernel: Kernel, stage: str, target: Target | None = None, *, changes_only: bool = False) -> None:
     """Checks a kernel against the rules of a stage.
 
     Args:
@@ -44,6 +44,8 @@ def verify(kernel: Kernel, stage: str, target: Target | None = None) -> None:
         stage: ``fly`` (anything goes), ``atoms`` (no copy, gemm or memref access left) or ``ssa`` (no register memory
             left either, except for as many allocations as the kernel attribute ``register_memory`` says).
         target: Where it will run; atoms and sizes are checked against it when it is known.
+        changes_only: Trust operations that were verified before and not changed by a pass since; what depends on
+            the stage and on other operations is checked all the same.
 
     Raises:
         VerifyError: A rule is broken; names the operation, the rule and the author's line.
@@ -51,7 +53,7 @@ def verify(kernel: Kernel, stage: str, target: Target | None = None) -> None:
     """
     if stage not in STAGES:
         raise VerifyError(f"unknown stage {stage!r}", kernel.loc, f"use one of: {', '.join(STAGES)}")
-    _Walk(kernel, stage, AtomRules(kernel, target)).run()
+    _Walk(kernel, stage, AtomRules(kernel, target), changes_only).run()
 
 
 class _Walk:
@@ -61,12 +63,13 @@ class _Walk:
         known: Every value that may be used at this place (values are equal only to themselves).
         op: The operation under check, for errors.
         may_keep: Register allocations that may still be there; without limit before stage ``ssa``.
+        trust: Operations that are marked as checked are not checked by themselves again.
     """
 
-    __slots__ = ("atoms", "kernel", "known", "may_keep", "op", "stage")
+    __slots__ = ("atoms", "kernel", "known", "may_keep", "op", "stage", "trust")
 
-    def __init__(self, kernel: Kernel, stage: str, atoms: AtomRules) -> None:
-        self.kernel, self.stage, self.atoms = kernel, stage, atoms
+    def __init__(self, kernel: Kernel, stage: str, atoms: AtomRules, trust: bool) -> None:
+        self.kernel, self.stage, self.atoms, self.trust = kernel, stage, atoms, trust
         self.known: set[Value] = set()
         self.op: Op | None = None
         kept = kernel.attrs.get(KEPT_MEMORY, 0)
@@ -117,8 +120,25 @@ class _Walk:
             raise op.fail("a region belongs to another operation", "make a new block for it")
 
     def _op(self, op: Op, block: Block, last: bool) -> None:
+        if op.parent is not block:
+            raise op.fail("the operation stands in a block that does not hold it", "append it to one block only")
+        trusted = self.trust and op.checked
+        if not trusted:
+            self._shape(op)
+        known = self.known
+        for v in op.operands:
+            if v not in known:
+                raise self._undefined(op, v)
+        if not trusted:
+            op.verify()
+            op.checked = True
+        special = _SPECIAL.get(op.name)
+        if special is not None:
+            special(self, op, last)
+
+    def _shape(self, op: Op) -> None:
         low, high, results, regions = op.arity
-        operands, special = op.operands, _SPECIAL.get(op.name)
+        operands = op.operands
         if not low <= len(operands) <= high:
             raise op.fail(f"{len(operands)} operands", f"give {_bounds(low, high)}")
         if len(op.results) != results and results != ANY:
@@ -128,15 +148,6 @@ class _Walk:
         for key in op.attrs:
             if key not in op.attr_names and "." not in key:
                 raise op.fail(f"has no attribute {key!r}", f"its attributes: {', '.join(op.attr_names) or 'none'}")
-        if op.parent is not block:
-            raise op.fail("the operation stands in a block that does not hold it", "append it to one block only")
-        known = self.known
-        for v in operands:
-            if v not in known:
-                raise self._undefined(op, v)
-        op.verify()
-        if special is not None:
-            special(self, op, last)
 
     def _terminator(self, op: Op, last: bool) -> None:
         if not last:

@@ -122,6 +122,9 @@ def _renumber(values: list[Value]) -> list[Value]:
 
 
 def _shrink(op: Op, live: _Liveness) -> None:
+    op.checked = False
+    for region in op.regions:
+        region.ops[-1].checked = False
     if op.name == "scf.if":
         keep = [id(r) in live.values for r in op.results]
         for region in op.regions:

@@ -44,7 +44,11 @@ class Rewriter:
         """Puts replaced values into the operands."""
         mapping = self._map
         if mapping:
-            op.operands = [mapping.get(id(v), v) for v in op.operands]
+            for v in op.operands:
+                if id(v) in mapping:
+                    op.operands = [mapping.get(id(v), v) for v in op.operands]
+                    op.checked = False
+                    break
 
     def _block(self, block: Block) -> None:
         old, block.ops = block.ops, []

@@ -180,6 +180,11 @@ class Promoter(Rewriter):
     def region_op(self, op: Op) -> None:
         """Threads the cells that the regions write as carried values."""
         cells = self.regs.written(op)
+        if cells:
+            # Operands, arguments and what the regions yield grow.
+            op.checked = False
+            for region in op.regions:
+                region.ops[-1].checked = False
         if not cells:
             super().region_op(op)
         elif op.name == "scf.if":

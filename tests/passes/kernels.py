@@ -10,7 +10,7 @@ import numpy as np
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
 from flyllvm.ir.builder import Builder
-from flyllvm.ir.core import Kernel, Op
+from flyllvm.ir.core import Kernel, Op, Value
 from flyllvm.ir.verifier import verify
 from flyllvm.passes import expand, to_ssa
 from flyllvm.target import Target
@@ -65,3 +65,13 @@ def copy_atom(dtype: Any, bits: int | None = None) -> Any:
 def b() -> Builder:
     """The builder of the kernel being traced."""
     return Builder.current()
+
+
+def loop(count: int, body: Callable[[Any], None]) -> None:
+    """A traced loop over 0 to ``count - 1``, whatever the control flow of the language is."""
+    b().for_(0, count, 1, [], lambda index: body(fx.Int32.wrap(index)))
+
+
+def element(tensor: Any, index: Any) -> Value:
+    """A pointer to an element at a run-time index; the language itself refuses one into registers."""
+    return b().add_offset(tensor.ptr, index.ir_value())

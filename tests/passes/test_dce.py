@@ -36,7 +36,7 @@ def zero() -> Value:
         lambda A: A[0] // 7,
         lambda A: A[0] % 7,
         lambda A: A.load() * 2,
-        lambda A: fx.select(A[0] < 3, A[1], A[2]),
+        lambda A: fx.where(A[0] < 3, A[1], A[2]),
         lambda A: fx.thread_idx.x,
     ],
     ids=["sum", "quotient", "remainder", "vector", "select", "id"],

@@ -305,7 +305,7 @@ def test_a_layout_that_skips_or_repeats_steps_is_refused(layout: Any) -> None:
 
 
 def test_an_order_and_a_layout_together_are_refused() -> None:
-    with pytest.raises(VerifyError, match="fix: give one of them"):
+    with pytest.raises(FlyError, match="fix: give one of them"):
         order_of(traversal_order="KMN", traversal_layout=fx.make_layout(24, 1))
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import flyllvm.expr as fx
 from flyllvm.ir.core import Value
-from tests.passes.kernels import b, ops, promoted, run
+from tests.passes.kernels import b, loop, ops, promoted, run
 
 SIZES = (8, 5)
 LANES = np.arange(64, dtype=np.int32)
@@ -67,7 +67,7 @@ def kernel_of(program: list[Any]) -> Any:
             b().if_((tid < limit).ir_value(), lambda: body(then), lambda: body(otherwise))
 
         def for_loop(count: int, inner: list[Any]) -> None:
-            fx.loop(0, count)(lambda _: body(inner))
+            loop(count, lambda _: body(inner))
 
         def while_loop(count: int, inner: list[Any]) -> None:
             # Every lane has a trip count of its own.

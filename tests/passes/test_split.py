@@ -85,9 +85,11 @@ def test_a_comparison_and_a_select_are_split_too() -> None:
 @pytest.mark.sim
 def test_fragments_cut_at_other_places_are_joined_whole() -> None:
     def kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor) -> None:
-        x, y = loaded(A, 2), fx.make_rmem_tensor((2, 4), fx.Float32)
-        fx.copy(copy_atom(fx.Float32, 64), fx.make_view(B.iter, fx.make_layout((2, 4), (1, 2))), y)
-        z = fx.make_rmem_tensor(8, fx.Float32)
+        x, y, z = (fx.make_rmem_tensor(8, fx.Float32) for _ in range(3))
+        for tensor, registers, count in ((A, x, 4), (B, y, 2)):
+            shape = fx.make_layout((count, 8 // count), (1, count))
+            source, target = (fx.make_view(v.iter, shape) for v in (tensor, registers))
+            fx.copy(copy_atom(fx.Float32, 32 * count), source, target)
         z.store(x.load() + y.load())
         C.store(z.load())
 
