@@ -85,7 +85,14 @@ class Amdgpu:
         if waves is not None:
             out.append(f'"amdgpu-waves-per-eu"="{waves if isinstance(waves, int) else ",".join(map(str, waves))}"')
         if facts.max_registers is not None:
-            out.append(f'"amdgpu-num-vgpr"="{facts.max_registers}"')
+            if target.chip.family == "gfx1250":
+                raise TargetError(
+                    f"kernel {facts.name} asks for at most {facts.max_registers} registers",
+                    fix="LLVM knows no such limit on gfx1250: use waves_per_eu",
+                )
+            # Where one file holds VGPRs and AGPRs, LLVM takes the number for each half of it.
+            halves = 2 if target.chip.family.startswith("cdna") else 1
+            out.append(f'"amdgpu-num-vgpr"="{max(1, facts.max_registers // halves)}"')
         if target.chip.family.startswith("cdna") and (
             options.agpr == "never" or (options.agpr == "auto" and facts.carried_registers <= _VGPRS_BEFORE_AGPRS)
         ):

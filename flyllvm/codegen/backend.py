@@ -18,7 +18,7 @@ class KernelFacts:
         name: Symbol.
         block_size: Work items per workgroup in x, y, z, or ``None`` where the launch decides.
         waves_per_eu: Waves per SIMD wanted: a number or (least, most); ``None`` leaves it to LLVM.
-        max_registers: Vector registers per lane that LLVM may use at most, or ``None``.
+        max_registers: Vector registers per lane that LLVM may use at most, accumulation ones included, or ``None``.
         intrinsics: Names of the intrinsics that were emitted.
         carried_registers: 32-bit registers per lane that the kernel's loops carry, at most.
     """

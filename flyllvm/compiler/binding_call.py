@@ -82,7 +82,16 @@ class Parameters:
 
     __slots__ = ("_streams", "count", "defaults", "kinds", "name", "names", "positional_count")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], scope: dict[str, Any] | None = None) -> None:
+        """Reads the parameters of a function.
+
+        Args:
+            fn: The function.
+            scope: Local names of the place where it was defined, for annotations that are text.
+
+        Raises:
+            LaunchError: It takes ``*args`` or ``**kwargs``, or an annotation is wrong.
+        """
         code = fn.__code__
         self.name = fn.__name__
         if code.co_flags & 0x0C:
@@ -96,7 +105,7 @@ class Parameters:
         self.count = len(self.names)
         values = fn.__defaults__ or ()
         self.defaults = dict(zip(self.names[code.co_argcount - len(values) :], values)) | (fn.__kwdefaults__ or {})
-        self.kinds = [_kind(fn, n) for n in self.names]
+        self.kinds = [_kind(fn, n, scope or {}) for n in self.names]
         self._streams = frozenset(i for i, k in enumerate(self.kinds) if k == "stream")
 
     def positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -192,12 +201,18 @@ def signature(values: Sequence[Any], streams: frozenset[int] = frozenset()) -> t
     return tuple(key), addresses
 
 
-def _kind(fn: Any, name: str) -> Any:
+def annotation_scope(fn: Any, names: dict[str, Any]) -> dict[str, Any]:
+    """Of the local names around a function, those that its annotations use: ``v: dtype`` in a factory."""
+    words = " ".join(note for note in fn.__annotations__.values() if isinstance(note, str))
+    return {name: value for name, value in names.items() if name in words}
+
+
+def _kind(fn: Any, name: str, local: dict[str, Any]) -> Any:
     """What the annotation of a parameter says."""
     note = fn.__annotations__.get(name)
     if isinstance(note, str):
         cells = zip(fn.__code__.co_freevars, fn.__closure__ or ())
-        scope: dict[str, Any] = {}
+        scope = dict(local)
         for free, cell in cells:
             try:
                 scope[free] = cell.cell_contents
@@ -205,9 +220,16 @@ def _kind(fn: Any, name: str) -> Any:
                 continue
         try:
             note = eval(note, fn.__globals__, scope)
-        except Exception:
+        except NameError:
             # A name that only exists for type checkers says nothing about the argument.
             return _NONE
+        except Exception as e:
+            code = fn.__code__
+            raise LaunchError(
+                f"annotation {name}: {note} cannot be read: {e}",
+                f"{code.co_filename}:{code.co_firstlineno}",
+                "use e.g. fx.Tensor, fx.Int32 or fx.Constexpr[int]",
+            ) from None
     if note is Tensor or note is TensorArg:
         return "tensor"
     if note is Pointer or note is PointerArg:
@@ -358,7 +380,10 @@ def _stream(name: str, kind: Any, value: Any) -> StreamSlot:
     if isinstance(value, StreamSlot):
         return value
     if kind not in ("stream", _NONE):
-        raise LaunchError(f"argument {name}: a stream for {kind}", fix="annotate the parameter fx.Stream")
+        raise LaunchError(
+            f"argument {name}: a stream for {kind}",
+            fix="kernels get theirs by launch(stream=...); parameters of host functions are annotated fx.Stream",
+        )
     stream_handle(value)
     return StreamSlot(None, value)
 

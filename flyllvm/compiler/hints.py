@@ -18,7 +18,7 @@ KERNEL_HINTS = ("waves_per_eu", "maxnreg", "fastmath", "known_block_size", "noal
 #: FlyDSL's names of the two float hints, with what they mean here.
 _ALIASES = {"fast_fp_math": "fastmath", "unsafe_fp_math": "fastmath", "denormal_mode": "denormals"}
 _WAVES = (1, 8)
-_REGISTERS = (1, 512)
+_REGISTERS = (8, 512)
 
 
 def option_names() -> tuple[str, ...]:

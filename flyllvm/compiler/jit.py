@@ -6,11 +6,12 @@ does not run the Python code: its launches are put into the stream again with th
 
 from __future__ import annotations
 
+import sys
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
-from .binding_call import Constant, Number, Parameters, StreamSlot, Unkeyed
+from .binding_call import Constant, Number, Parameters, StreamSlot, Unkeyed, annotation_scope
 from .binding_tensor import PointerArg, TensorArg
 from .freeze import freeze
 from .hints import check_hints
@@ -38,9 +39,17 @@ class JitFunction:
         replay: Whether calls are recorded.
         hints: Compile hints for every kernel it launches.
         recordings: How often the Python code ran.
+        scope: Local names that its annotations use.
     """
 
-    def __init__(self, fn: Callable[..., Any], arch: str | Target | None, replay: bool, hints: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        arch: str | Target | None,
+        replay: bool,
+        hints: dict[str, Any],
+        scope: dict[str, Any] | None = None,
+    ) -> None:
         self.fn = fn
         self.arch = arch
         self.replay = replay
@@ -50,6 +59,7 @@ class JitFunction:
         self.__name__ = fn.__name__
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
+        self.scope = scope
         self._params: Parameters | None = None
         # Per state of the globals and closures it reads: place -> signature -> record.
         self._worlds: list[tuple[Watch, dict[Place, dict[Any, Record]]]] = []
@@ -61,7 +71,7 @@ class JitFunction:
     def params(self) -> Parameters:
         """Its parameters; annotations are read at the first use, when all names exist."""
         if self._params is None:
-            self._params = Parameters(self.fn)
+            self._params = Parameters(self.fn, self.scope)
         return self._params
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -231,7 +241,7 @@ class CompiledJit:
         self.jit, self.target, self.hints = jit, target, hints
         self._specs = list(specs)
         self._constants = constants
-        self._params = Parameters(jit.fn)
+        self._params = Parameters(jit.fn, jit.scope)
         # Compile-time values may be left out: they are those of the compilation.
         self._params.defaults = {**self._params.defaults, **constants}
         self._records: dict[Any, Record] = {}
@@ -330,6 +340,7 @@ def jit(
     """
 
     def wrap(f: Callable[..., Any]) -> JitFunction:
-        return JitFunction(f, arch, replay, hints)
+        scope = annotation_scope(f, sys._getframe(1 if fn is None else 2).f_locals)
+        return JitFunction(f, arch, replay, hints, scope)
 
     return wrap if fn is None else wrap(fn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import MethodType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,13 +13,13 @@ from ..ir.core import Kernel
 from ..ir.location import Frame, Location
 from ..ir.ops_control import Return
 from ..target import Target
+from .binding_call import Parameters, annotation_scope
 from .hints import check_hints, split_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FunctionType
 
-    from .binding_call import Parameters
     from .launch import KernelCall
 
 
@@ -31,12 +32,15 @@ class KernelFunction:
         options: ``known_block_size``, ``waves_per_eu`` and other hints.
     """
 
-    def __init__(self, fn: Callable[..., Any], name: str | None, options: dict[str, Any]) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], name: str | None, options: dict[str, Any], scope: dict[str, Any] | None = None
+    ) -> None:
         self.fn = fn
         self.name = name or fn.__name__
         self.options = check_hints(options, self._location())
         self.__name__ = fn.__name__
         self.__doc__ = fn.__doc__
+        self._scope = scope
         self._params: Parameters | None = None
 
     def parameters(self) -> list[str]:
@@ -47,9 +51,7 @@ class KernelFunction:
     def call_parameters(self) -> Parameters:
         """Its parameters with their annotations, read at the first use, when all names exist."""
         if self._params is None:
-            from .binding_call import Parameters
-
-            self._params = Parameters(self.fn)
+            self._params = Parameters(self.fn, self._scope)
         return self._params
 
     def defaults(self) -> dict[str, Any]:
@@ -193,6 +195,7 @@ def kernel(
     """
 
     def wrap(f: Callable[..., Any]) -> KernelFunction:
-        return KernelFunction(f, name, {"known_block_size": known_block_size, **hints})
+        scope = annotation_scope(f, sys._getframe(1 if fn is None else 2).f_locals)
+        return KernelFunction(f, name, {"known_block_size": known_block_size, **hints}, scope)
 
     return wrap if fn is None else wrap(fn)

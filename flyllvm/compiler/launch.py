@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
@@ -77,6 +78,7 @@ class KernelCall:
             FlyError: The kernel cannot be compiled.
         """
         recorder = Recorder.active()
+        hints = {name: value for name, value in hints.items() if value is not None}
         try:
             if recorder is None:
                 made = self._prepare(current_place(arch), grid, block, smem, stream, cluster, hints)
@@ -191,7 +193,7 @@ def triple(value: Any, what: str) -> Triple:
 def _index(n: Any) -> int:
     if isinstance(n, bool):
         raise TypeError
-    return int(n.__index__())
+    return index(n)
 
 
 def block_size(kernel: str, block: Any, declared: Any, place: Place) -> Triple:

@@ -11,6 +11,7 @@ from ..ir.core import Kernel
 from .binding_arrays import as_tensor
 from .binding_call import stream_handle
 from .binding_tensor import PointerArg, TensorArg
+from .unknown import known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,8 @@ class PointerSource:
 
     def __init__(self, index: int, arg: TensorArg | PointerArg) -> None:
         self.index, self.arg, self.slot, self.offset_bytes = index, arg, arg.slot, arg.offset_bytes
-        self.span_bytes = arg.span_bytes if arg.where != "nowhere" or isinstance(arg, PointerArg) else None
+        sized = isinstance(arg, PointerArg) or known((arg.shape, arg.stride))
+        self.span_bytes = arg.span_bytes if sized else None
 
 
 class Launch:
@@ -137,21 +139,9 @@ def host_memory(source: PointerSource, values: Sequence[Any]) -> Any:
             f"argument {source.arg.name}: the simulator must know how many bytes lie behind {address:#x}",
             fix="give flyc.from_c_void_p(...) a layout or nbytes=",
         )
-    return _raw(address, span, arg)
+    from ..runtime.simulated import host_bytes
 
-
-def _raw(address: int, span: int, arg: TensorArg | PointerArg) -> Any:
-    """Host memory as a NumPy array of bytes."""
-    import ctypes
-
-    import numpy as np
-
-    if span == 0:
-        return np.empty(0, np.uint8)
-    raw: Any = (ctypes.c_uint8 * span).from_address(address)
-    made = np.frombuffer(raw, np.uint8)
-    made.flags.writeable = arg.writable
-    return made
+    return host_bytes(address, span, arg.writable)
 
 
 class Record:

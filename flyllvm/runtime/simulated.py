@@ -38,3 +38,23 @@ def simulate_launch(
         dynamic_lds_bytes=dynamic_lds_bytes,
         **options,
     )
+
+
+def host_bytes(address: int, count: int, writable: bool = True) -> Any:
+    """Host memory as an array of bytes that a simulated kernel reads and writes in place.
+
+    Args:
+        address: Address of the first byte; the memory must outlive the array.
+        count: Number of bytes.
+        writable: False where a kernel must not write it.
+    """
+    import ctypes
+
+    import numpy as np
+
+    if count == 0:
+        return np.empty(0, np.uint8)
+    memory: Any = (ctypes.c_uint8 * count).from_address(address)
+    made = np.frombuffer(memory, np.uint8)
+    made.flags.writeable = writable
+    return made

@@ -60,7 +60,7 @@ def arrays(n: int = 100) -> tuple[Any, Any]:
 
 def make_run(**options: Any) -> Any:
     @flyc.jit(**options)
-    def run(x, y, n: fx.Int32, a: fx.Float32 = 1.0, stream: fx.Stream = fx.Stream(None)):
+    def run(x, y, n: fx.Int32, a: fx.Float32 = 1.0, stream: fx.Stream = None):
         axpy(x, y, n, a).launch(grid=(fx.ceil_div(n, 64), 1, 1), block=(64, 1, 1), stream=stream)
 
     return run
@@ -302,7 +302,7 @@ def test_a_returned_value_is_an_error() -> None:
         add_table(x).launch(block=64)
         return x
 
-    with pytest.raises(LaunchError, match="return nothing"):
+    with pytest.raises(LaunchError, match=r"return nothing"):
         run(np.zeros(64, np.float32))
 
 
@@ -324,7 +324,7 @@ def test_the_simulator_must_know_its_chip(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.delenv("FLYLLVM_ARCH")
     x, y = arrays()
-    with pytest.raises(TargetError, match="set FLYLLVM_ARCH=gfx942, or give @flyc.jit"):
+    with pytest.raises(TargetError, match=r"set FLYLLVM_ARCH=gfx942, or give @flyc.jit"):
         make_run()(x, y, 100)
     make_run(arch="gfx1100")(x, y, 100)
     assert np.array_equal(y, 1 + 2 * x)
@@ -344,7 +344,7 @@ def test_variable_argument_lists_are_refused() -> None:
     def run(*xs):
         add_table(xs[0]).launch(block=64)
 
-    with pytest.raises(LaunchError, match="name every parameter"):
+    with pytest.raises(LaunchError, match=r"name every parameter"):
         run(np.zeros(64, np.float32))
 
 
@@ -393,7 +393,7 @@ def test_a_decision_on_a_number_that_is_not_known_is_an_error() -> None:
     with pytest.raises(TraceError, match=r"test_jit.py:\d+.*n decides host code.*\n.*compile with an array or number"):
         flyc.compile(run, "f32[?]", fx.Int32, arch="gfx942")
     flyc.compile(run, "f32[?]", 8, arch="gfx942", stop_after="llvm")
-    with pytest.raises(LaunchError, match="launches nothing for these arguments"):
+    with pytest.raises(LaunchError, match=r"launches nothing for these arguments"):
         flyc.compile(run, "f32[?]", 3, arch="gfx942", stop_after="llvm")
 
 
@@ -405,7 +405,7 @@ def test_a_handle_of_several_kernels_names_them() -> None:
 
     handle = flyc.compile(run, "f32[64]", "f32[64]", arch="gfx942", stop_after="llvm")
     assert list(handle.artifacts) == ["axpy", "add_table"]
-    with pytest.raises(LaunchError, match="launches 2 kernels\n.*axpy, add_table"):
+    with pytest.raises(LaunchError, match=r"launches 2 kernels\n.*axpy, add_table"):
         _ = handle.code_object
 
 
