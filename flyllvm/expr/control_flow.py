@@ -11,7 +11,7 @@ from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from ..ir.location import Location, frames_of, is_author_file
-from .control_join import Branches, Mismatch, refuse_globals, truth
+from .control_join import Branches, refuse_globals, truth
 from .control_state import State
 from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
 
@@ -61,7 +61,6 @@ def _branch(
     start = state.snapshot()
     ends: list[Any] = []
     values: list[Any] = []
-    box: list[Any] = [None]
 
     def way(body: Callable[[], Any] | None) -> Callable[[], None]:
         def run() -> None:
@@ -75,18 +74,13 @@ def _branch(
 
     def join(within: Any) -> tuple[list[Value], list[Value]]:
         refuse_globals(state, "branch", where)
-        branches = Branches(state, start, ends, where)
-        if wanted:
-            try:
-                branches.add("the expression", values[0], values[1], lambda v: box.__setitem__(0, v), True)
-            except Mismatch as e:
-                raise TraceError(f"{e}", where, e.fix) from None
+        branches = Branches(state, start, ends, where, (values[0], values[1]) if wanted else None)
         merged.append(branches)
         return within(0, lambda: branches.yields(0)), within(1, lambda: branches.yields(1))
 
     results = b.branch(flag, way(then), way(other), join)
     merged[0].finish(results)
-    return box[0]
+    return merged[0].result
 
 
 def ifexp(cond: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:

@@ -17,9 +17,10 @@ from .tensor import Tensor
 from .vector import Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from .control_state import Container, Snapshot, State
+    from .control_state import Snapshot, State
+    from .control_tree import Tree
 
 Number = (Numeric, bool, int, float)
 
@@ -113,15 +114,19 @@ def slot_of(a: Any, b: Any, promoting: bool = False) -> Slot | None:
         return None if number is None else Slot(number, number.ir, (a, b))
     if not isinstance(a, Value) or not isinstance(b, Value):
         return None
-    p, q = a.type, b.type
-    if isinstance(p, t.PtrType) and p.space == "register":
+    type_ = weaker(a.type, b.type)
+    if type_ is None or (isinstance(type_, t.PtrType) and type_.space == "register"):
         return None
+    return Slot(None, type_, (a, b))
+
+
+def weaker(p: t.Type, q: t.Type) -> t.Type | None:
+    """The type of both: equal, or pointers that differ in their alignment; else ``None``."""
     if p == q:
-        return Slot(None, p, (a, b))
+        return p
     if isinstance(p, t.PtrType) and isinstance(q, t.PtrType):
-        type_ = p.with_(align=gcd(p.align, q.align))
-        if q.with_(align=type_.align) == type_:
-            return Slot(None, type_, (a, b))
+        made = p.with_(align=gcd(p.align, q.align))
+        return made if q.with_(align=made.align) == made else None
     return None
 
 
@@ -142,22 +147,29 @@ def mismatch(name: str, a: Any, b: Any, where: tuple[str, str]) -> Mismatch:
 
 
 class Joined:
-    """A value of which some leaves differ: ``slots`` by leaf position."""
+    """A value of which some leaves differ: ``slots`` by leaf position.
+
+    Args:
+        name: The variable, for messages.
+        a: The value on the first way, taken apart.
+        b: The value on the second way.
+        where: How messages call the two ways.
+        promoting: Whether numbers of two types become their common type.
+    """
 
     __slots__ = ("_tree", "slots")
 
-    def __init__(self, name: str, a: Any, b: Any, where: tuple[str, str], promoting: bool = False) -> None:
-        x, y = flatten(a), flatten(b)
+    def __init__(self, name: str, a: Tree, b: Tree, where: tuple[str, str], promoting: bool = False) -> None:
         self.slots: dict[int, Slot] = {}
-        self._tree = x
-        if not _same_key(x.key, y.key):
-            raise mismatch(name, a, b, where)
-        for i, (p, q) in enumerate(zip(x.leaves, y.leaves)):
+        self._tree = a
+        if not same_key(a.key, b.key):
+            raise mismatch(name, a.whole, b.whole, where)
+        for i, (p, q) in enumerate(zip(a.leaves, b.leaves)):
             if not same(p, q):
                 slot = slot_of(p, q, promoting)
                 if slot is None:
-                    alone = len(x.leaves) == 1
-                    raise mismatch(name, *((a, b) if alone else (p, q)), where)
+                    alone = len(a.leaves) == 1
+                    raise mismatch(name, *((a.whole, b.whole) if alone else (p, q)), where)
                 self.slots[i] = slot
 
     def value(self, results: list[Value]) -> Any:
@@ -168,7 +180,8 @@ class Joined:
         return self._tree.rebuild(leaves)
 
 
-def _same_key(a: Any, b: Any) -> bool:
+def same_key(a: Any, b: Any) -> bool:
+    """Whether two values can replace each other but for their leaves."""
     try:
         return bool(a == b)
     except FlyError:  # layouts of run-time leaves do not compare
@@ -176,6 +189,24 @@ def _same_key(a: Any, b: Any) -> bool:
 
 
 _BRANCHES = ("in one branch", "in the other")
+
+
+class _Pair:
+    """Two values that may have to be joined, who takes the result, and what happens when they cannot."""
+
+    __slots__ = ("a", "b", "fail", "name", "promoting", "put")
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        put: Callable[[Any], None],
+        fail: Callable[[Mismatch], None],
+        promoting: bool = False,
+    ) -> None:
+        self.name, self.a, self.b = name, a, b
+        self.put, self.fail, self.promoting = put, fail, promoting
 
 
 class Branches:
@@ -186,55 +217,82 @@ class Branches:
         start: What it was before them.
         ends: What each branch left.
         where: The author's line of the branch.
+        values: Results of both branches, of a conditional expression.
+
+    Attributes:
+        result: Their joined result, after ``finish``.
     """
 
-    def __init__(self, state: State, start: Snapshot, ends: list[Snapshot], where: object) -> None:
+    def __init__(
+        self, state: State, start: Snapshot, ends: list[Snapshot], where: object, values: tuple[Any, Any] | None
+    ) -> None:
         self.state = state
         self.start = start
         self.where = where
         self.joined: list[tuple[Joined, Callable[[Any], None]]] = []
         #: (variable, reason, fix) of those without a value afterwards.
         self.unset: list[tuple[str, str, str]] = []
+        self.result: Any = None
         self.cells = dict(start.cells)
         self.contents = list(start.contents)
-        for name in state.cells:
-            self._cell(name, ends[0].cells[name], ends[1].cells[name])
-        for i, container in enumerate(state.containers):
-            self._container(i, container, ends[0].contents[i], ends[1].contents[i])
+        pairs = [*self._cells(ends), *self._containers(ends)]
+        if values is not None:
+            pairs.append(_Pair("the expression", *values, self._set_result, self._refuse, True))
+        self._join(pairs, ends)
 
-    def _cell(self, name: str, a: Any, b: Any) -> None:
-        if a is b:
-            self.cells[name] = a
-        elif a is UNSET or b is UNSET:
-            self.cells[name] = UNSET
-            text = f"{name} is given a value in one branch only of the if at {self.where}"
-            self.unset.append((name, text, f"give {name} a value before the if, or in both branches"))
-        else:
+    def _cells(self, ends: list[Snapshot]) -> Iterator[_Pair]:
+        for name, a in ends[0].cells.items():
+            b = ends[1].cells[name]
+            if a is b:
+                self.cells[name] = a
+            elif a is UNSET or b is UNSET:
+                text = f"{name} is given a value in one branch only"
+                self._lose(name)(Mismatch(text, f"give {name} a value before the if, or in both branches"))
+            else:
+                yield _Pair(name, a, b, _setter(self.cells, name), self._lose(name))
+
+    def _containers(self, ends: list[Snapshot]) -> Iterator[_Pair]:
+        for i, container in enumerate(self.state.containers):
+            a, b = ends[0].contents[i], ends[1].contents[i]
+            if not container.same_frame(a, b):
+                raise TraceError(
+                    f"{container.name} has {container.describe(a)} after one branch of an if "
+                    f"and {container.describe(b)} after the other",
+                    self.where,
+                    "branches work on copies: change elements only, or make a new one and assign it in both branches",
+                )
+            content = self.contents[i] = type(a)(a)
+            for key in container.keys(a):
+                if a[key] is not b[key]:
+                    yield _Pair(f"{container.name}[{key!r}]", a[key], b[key], _setter(content, key), self._refuse)
+
+    def _join(self, pairs: list[_Pair], ends: list[Snapshot]) -> None:
+        if not pairs:
+            return
+        # A list that a branch changed in place holds what that branch left in it only while the branch is put back.
+        self.state.restore(ends[0])
+        first = [flatten(p.a) for p in pairs]
+        self.state.restore(ends[1])
+        second = [flatten(p.b) for p in pairs]
+        self.state.restore(self.start)
+        for pair, a, b in zip(pairs, first, second):
             try:
-                self.add(name, a, b, lambda v: self.cells.__setitem__(name, v))
+                self.joined.append((Joined(pair.name, a, b, _BRANCHES, pair.promoting), pair.put))
             except Mismatch as e:
-                self.cells[name] = UNSET
-                self.unset.append((name, f"{e} of the if at {self.where}", e.fix))
+                pair.fail(e)
 
-    def add(self, name: str, a: Any, b: Any, put: Callable[[Any], None], promoting: bool = False) -> None:
-        """Joins two values; ``put`` takes the result."""
-        self.joined.append((Joined(name, a, b, _BRANCHES, promoting), put))
+    def _set_result(self, value: Any) -> None:
+        self.result = value
 
-    def _container(self, i: int, container: Container, a: Any, b: Any) -> None:
-        if not container.same_frame(a, b):
-            raise TraceError(
-                f"{container.name} has {container.describe(a)} after one branch of an if "
-                f"and {container.describe(b)} after the other",
-                self.where,
-                "branches work on copies: change its elements only, or make a new one and assign it in both branches",
-            )
-        content = self.contents[i] = type(a)(a)
-        for key in container.keys(a):
-            if a[key] is not b[key]:
-                try:
-                    self.add(f"{container.name}[{key!r}]", a[key], b[key], _setter(content, key))
-                except Mismatch as e:
-                    raise TraceError(f"{e} of an if", self.where, e.fix) from None
+    def _lose(self, name: str) -> Callable[[Mismatch], None]:
+        def lost(e: Mismatch) -> None:
+            self.cells[name] = UNSET
+            self.unset.append((name, f"{e} of the if at {self.where}", e.fix))
+
+        return lost
+
+    def _refuse(self, e: Mismatch) -> None:
+        raise TraceError(f"{e} of an if", self.where, e.fix) from None
 
     def yields(self, way: int) -> list[Value]:
         """What one branch yields."""

@@ -13,13 +13,27 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_join import Joined, Mismatch, Number, Slot, is_traced, lose, mismatch, refuse_globals, slot_of, truth
+from .control_join import (
+    Joined,
+    Mismatch,
+    Number,
+    Slot,
+    is_traced,
+    lose,
+    lowered,
+    mismatch,
+    refuse_globals,
+    same_key,
+    slot_of,
+    truth,
+    weaker,
+)
 from .control_state import UNSET, State
 from .control_tree import Tree, flatten, same
 from .numeric import Numeric, as_numeric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import CellType
 
     from .control_state import Snapshot
@@ -67,6 +81,15 @@ class _Place:
             return False
         # In the order of the leaves, which is the order of everything that is yielded.
         self.carried = dict(sorted({**self.carried, i: slot}.items()))
+        return True
+
+    def weaken(self, i: int, y: Any) -> bool:
+        """Carries a pointer with the weaker alignment of two; false when there is none."""
+        slot = self.carried[i]
+        type_ = weaker(slot.type, y.type) if slot.number is None and isinstance(y, Value) else None
+        if type_ is None or type_ == slot.type:
+            return False
+        self.carried[i] = Slot(None, type_, slot.values)
         return True
 
     def value(self, args: list[Value]) -> Any:
@@ -151,56 +174,50 @@ class Loop:
 
     def leave(self, args: Sequence[Value]) -> list[Value]:
         """What an iteration hands on; puts everything back to the start."""
-        end = self.state.snapshot()
-        self.state.restore(self.start)
+        end = self.end = self.state.snapshot()
         refuse_globals(self.state, "loop", self.where)
-        again = self._containers(end)
-        for name in self.state.others:
-            # A function that the body calls may have assigned it.
-            before, after = self.start.cells[name], end.cells[name]
-            if before is not after and before is not UNSET and name not in self.places:
-                self.places[name] = _Place(name, name, before)
-                again = self._ends(self.places[name], after, []) or again
+        fresh = [*self._changed_items(end), *self._changed_others(end)]
+        # A list that was changed in place holds what the iteration left in it only until it is put back.
+        trees = {p.at: flatten(self._at(end, p.at)) for p in self.live()}
+        trees.update((at, flatten(self._at(end, at))) for _, at in fresh)
+        late = {n: flatten(end.cells[n]) for n in self.late if end.cells[n] is not UNSET}
+        self.state.restore(self.start)
+        for name, at in fresh:
+            self.places[at] = _Place(name, at, self._at(self.start, at))
         yields: list[Value] = []
-        for p in list(self.places.values()):
-            if p.lost is None:
-                value = end.cells[p.at] if isinstance(p.at, str) else end.contents[p.at[0]][p.at[1]]
-                again = self._ends(p, value, yields) or again
+        again = [p for p in self.live() if self._ends(p, trees[p.at], yields)]
         if again:
             raise _Again
         self.unchanged = [y is a for y, a in zip(yields, args)]
-        self._late(end, yields)
+        self._late(late, yields)
         return yields
 
     # --- what changed ----------------------------------------------------------------------------
 
-    def _ends(self, p: _Place, value: Any, yields: list[Value]) -> bool:
+    @staticmethod
+    def _at(s: Snapshot, at: Any) -> Any:
+        return s.cells[at] if isinstance(at, str) else s.contents[at[0]][at[1]]
+
+    def _ends(self, p: _Place, tree: Tree, yields: list[Value]) -> bool:
         """Collects what a place yields; true when the loop must be traced again."""
-        if value is UNSET:
+        if tree.whole is UNSET:
             return self._lose(p, Mismatch(f"{p.name} is deleted in the loop", f"do not delete {p.name} in the loop"))
-        if value is p.start and not p.carried:
+        if tree.whole is p.start and not p.carried:
             return False
-        tree = flatten(value)
-        if tree.key != p.tree.key:
-            return self._lose(p, mismatch(p.name, p.start, value, _WAYS))
+        if not same_key(tree.key, p.tree.key):
+            return self._lose(p, mismatch(p.name, p.start, tree.whole, _WAYS))
         again = False
         for i, (x, y) in enumerate(zip(p.tree.leaves, tree.leaves)):
             slot = p.carried.get(i)
-            if slot is None:
-                if same(x, y):
-                    continue
-                if slot_of(x, y) is None or not p.carry(i):
-                    return self._lose(p, _leaf_mismatch(p, x, y, value))
-                again = True
+            made = None if slot is None else _next(slot, y)
+            if made is not None:
+                yields.append(made)
+            elif slot is None and same(x, y):
                 continue
-            made = _next(slot, y)
-            if made is None:
-                if slot.number is None and (weaker := slot_of(x, y)) is not None and weaker.type != slot.type:
-                    p.carried[i] = Slot(None, weaker.type, (x,))
-                    again = True
-                    continue
-                return self._lose(p, _leaf_mismatch(p, x, y, value))
-            yields.append(made)
+            elif (slot is None and slot_of(x, y) is not None and p.carry(i)) or (slot is not None and p.weaken(i, y)):
+                again = True
+            else:
+                return self._lose(p, _leaf_mismatch(p, x, y, tree.whole))
         return again
 
     def _lose(self, p: _Place, e: Mismatch) -> bool:
@@ -209,8 +226,8 @@ class Loop:
         p.lost = (f"{e} of the loop at {self.where}", e.fix)
         return True
 
-    def _containers(self, end: Snapshot) -> bool:
-        again = False
+    def _changed_items(self, end: Snapshot) -> Iterator[tuple[str, Any]]:
+        """Elements of containers that the body changed and that are not carried yet."""
         for i, container in enumerate(self.state.containers):
             before, after = self.start.contents[i], end.contents[i]
             if not container.same_frame(before, after):
@@ -221,21 +238,25 @@ class Loop:
                     "keep its length and keys; use fx.range_constexpr to build a container in a loop",
                 )
             for key in container.keys(before):
-                at = (i, key)
-                if before[key] is not after[key] and at not in self.places:
-                    self.places[at] = _Place(f"{container.name}[{key!r}]", at, before[key])
-                    again = self._ends(self.places[at], after[key], []) or again
-        return again
+                if before[key] is not after[key] and (i, key) not in self.places:
+                    yield f"{container.name}[{key!r}]", (i, key)
 
-    def _late(self, end: Snapshot, yields: list[Value]) -> None:
+    def _changed_others(self, end: Snapshot) -> Iterator[tuple[str, Any]]:
+        """Variables that a function called by the body assigned."""
+        for name in self.state.others:
+            before = self.start.cells[name]
+            if before is not end.cells[name] and before is not UNSET and name not in self.places:
+                yield name, name
+
+    def _late(self, ends: dict[str, Tree], yields: list[Value]) -> None:
         """Variables that only matter after the loop."""
         self.finish = [(p, p.name) for p in self.live()]
-        for name in self.late:
-            before, after = self.start.cells[name], end.cells[name]
-            if before is after or before is UNSET or after is UNSET:
+        for name, after in ends.items():
+            before = self.start.cells[name]
+            if before is after.whole or before is UNSET:
                 continue
             try:
-                joined = Joined(name, before, after, _WAYS)
+                joined = Joined(name, flatten(before), after, _WAYS)
             except Mismatch as e:
                 lose(self.state, name, f"{e} of the loop at {self.where}", e.fix)
                 continue
@@ -243,7 +264,6 @@ class Loop:
             for slot in joined.slots.values():
                 self.b.carry(slot.value(0))
                 yields.append(slot.value(1))
-        self.end = end
 
     # --- after the loop --------------------------------------------------------------------------
 
@@ -301,7 +321,9 @@ def _next(slot: Slot, y: Any) -> Value | None:
             return None
         made = as_numeric(y, slot.number)
         return made.ir_value() if type(made) is slot.number else None
-    return y if isinstance(y, Value) and y.type == slot.type else None
+    if not isinstance(y, Value) or weaker(slot.type, y.type) != slot.type:
+        return None
+    return y if y.type == slot.type else lowered(y, slot.type)
 
 
 def _leaf_mismatch(p: _Place, x: Any, y: Any, value: Any) -> Mismatch:

@@ -32,9 +32,12 @@ class Tree:
         key: Everything about it but its leaves; equal for values that can replace each other.
         leaves: Its leaves in order.
         build: Makes a value of other leaves.
+        whole: The value.
     """
 
-    __slots__ = ("build", "key", "leaves")
+    __slots__ = ("build", "key", "leaves", "whole")
+
+    whole: Any
 
     def __init__(self, key: Any, leaves: list[Any], build: Callable[[Iterator[Any]], Any]) -> None:
         self.key = key
@@ -60,8 +63,12 @@ def _node(key: Any, parts: list[Tree], make: Callable[[list[Any]], Any]) -> Tree
 def flatten(x: Any) -> Tree:
     """Takes a value apart."""
     form = _FORMS.get(type(x))
-    if form is not None:
-        return form(x)
+    made = form(x) if form is not None else _other(x)
+    made.whole = x
+    return made
+
+
+def _other(x: Any) -> Tree:
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return _node(type(x), [flatten(v) for v in x], lambda parts: type(x)(*parts))
     if isinstance(x, Struct):
@@ -79,11 +86,11 @@ def _sequence(make: type) -> Callable[[Any], Tree]:
 
 def _dict(x: dict[Any, Any]) -> Tree:
     # Two ways may insert in different order; each keeps its own.
-    order = sorted(x, key=repr)
+    keys, order = list(x), sorted(x, key=repr)
 
     def make(parts: list[Any]) -> dict[Any, Any]:
         new = dict(zip(order, parts))
-        return {k: new[k] for k in x}
+        return {k: new[k] for k in keys}
 
     return _node((dict, tuple(order)), [flatten(x[k]) for k in order], make)
 

@@ -16,7 +16,7 @@ from ..ir.builder import Builder
 from .fastmath import checked, current_flags, fastmath as flags_block
 from .math_table import TABLE, Rule
 from .numeric import Boolean, Float32, Int32, Int64, Numeric, as_numeric, promote
-from .vector import Vector
+from .vector import Vector, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ def joined(*args: Any) -> tuple[Any, ...]:
 
     vector = next((a for a in args if isinstance(a, Vector)), None)
     first = next((a for a in args if isinstance(a, Numeric)), None)
-    like = vector.dtype if vector is not None else type(first) if first is not None else Float32
+    like = vector.dtype if vector is not None else type(first) if first is not None else None
     given = [a if isinstance(a, (Numeric, Vector)) else as_numeric(a, like) for a in args]
     cls = given[0].dtype
     for a in given[1:]:
@@ -250,7 +250,8 @@ def ipowi(x: Any, n: Any) -> Any:
 def ceildiv(a: Any, b: Any) -> Any:
     """``a / b`` rounded up."""
     x = a if isinstance(a, (Numeric, Vector)) else as_numeric(a, type(b) if isinstance(b, Numeric) else None)
-    return -((-x) // b) if x.dtype.signed else (x + (b - 1)) // b
+    quotient = x // b
+    return where(x - quotient * b != 0, quotient + 1, quotient)
 
 
 def shrui(a: Any, n: Any) -> Any:

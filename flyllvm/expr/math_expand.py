@@ -73,6 +73,7 @@ def expm1(x: Any) -> Any:
     less = u - 1.0
     made = less * (x / log(u))
     made = where(absf(x) < 2.0**-12, fma(x * x, 0.5, x), made)
+    made = where(x == 0.0, x, made)
     return where(absf(x) > 17.5, less, made)
 
 
@@ -106,7 +107,7 @@ def tanh(x: Any) -> Any:
         x,
     )  # fmt: skip
     large = 1.0 - 2.0 / (exp(a + a) + 1.0)
-    return where(a < 0.6, small, copysign(large, x))
+    return copysign(where(a < 0.6, absf(small), large), x)
 
 
 def sinh(x: Any) -> Any:

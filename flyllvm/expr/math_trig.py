@@ -60,15 +60,15 @@ def _word(index: Any, place: int) -> Any:
 
 
 def _reduced(x: Any) -> tuple[Any, Any]:
-    near, quadrant = _near(x)
     b = Builder.current()
-    large = absf(x) > _LARGE
+    moderate = absf(x) <= _LARGE
+    near, quadrant = _near(choose(moderate, x, 0.0))
 
     def far() -> list[Any]:
         r, q = _far(x)
         return [r.ir_value(), q.ir_value()]
 
-    made = b.if_(large.ir_value(), far, lambda: [near.ir_value(), quadrant.ir_value()])
+    made = b.if_(moderate.ir_value(), lambda: [near.ir_value(), quadrant.ir_value()], far)
     r = Float32.wrap(made[0])
     # An infinity has no sine: 0 times it is NaN, and NaN stays.
     return choose(absf(x) < float("inf"), r, x * 0.0), Int32.wrap(made[1])

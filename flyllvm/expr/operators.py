@@ -216,12 +216,22 @@ def _install(name: str, run: Callable[[Numeric, Numeric], Any], reflected: bool 
         setattr(Numeric, f"__r{name}__", swapped)
 
 
+#: Larger whole exponents go through logarithms: the error of repeated multiplication grows with the exponent.
+LARGEST_POWER = 16
+
+
 def _power(x: Numeric, y: Numeric) -> Any:
     from .math import powf, powi
 
-    exponent = y.static_value()
-    if isinstance(exponent, int):
-        return powi(x, exponent)
+    cls, exponent = promote(type(x), type(y)), y.static_value()
+    x = cls(x)
+    # A literal exponent has taken the type of a float base, but still multiplies.
+    if (
+        exponent is not None
+        and int(exponent) == exponent
+        and (cls.signed is not None or abs(exponent) <= LARGEST_POWER)
+    ):
+        return powi(x, int(exponent))
     return powf(x, y)
 
 

@@ -8,8 +8,9 @@ from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .fastmath import current_flags
+from .math import powf, powi
 from .numeric import Boolean, Float32, Float64, Int32, Numeric, as_numeric, promote
-from .operators import FLOAT_PREDICATES, float_division, floor_division
+from .operators import FLOAT_PREDICATES, LARGEST_POWER, float_division, floor_division
 from .vector import Vector, broadcast, flat_shape
 
 if TYPE_CHECKING:
@@ -89,10 +90,14 @@ def _division(remainder: bool) -> Callable[[Vector, Vector], Vector]:
 
 
 def _power(x: Vector, y: Vector) -> Vector:
-    from .math import powf
-
     made: Vector = powf(x, y)
     return made
+
+
+def _power_of(self: Vector, other: Any) -> Any:
+    if type(other) is int and abs(other) <= LARGEST_POWER:
+        return powi(self, other)
+    return _power(*joined(self, other)) if _operand(other) else NotImplemented
 
 
 def _bitwise(name: str) -> Callable[[Vector, Vector], Vector]:
@@ -191,7 +196,6 @@ _install("mul", _arith("arith.muli", "arith.mulf"))
 _install("truediv", _true_division)
 _install("floordiv", _division(False))
 _install("mod", _division(True))
-_install("pow", _power)
 _install("and", _bitwise("arith.andi"), bits=True)
 _install("or", _bitwise("arith.ori"), bits=True)
 _install("xor", _bitwise("arith.xori"), bits=True)
@@ -199,6 +203,8 @@ _install("lshift", _shift(True), shift=True)
 _install("rshift", _shift(False), shift=True)
 for _kind in ("lt", "le", "gt", "ge", "eq", "ne"):
     _install(_kind, _compare(_kind), reflected=False, bits=True)
+Vector.__pow__ = _power_of
+Vector.__rpow__ = lambda self, other: _power(*joined(other, self))
 _UNARY: dict[str, Callable[[Vector], Vector]] = {"__neg__": _neg, "__abs__": _abs, "__invert__": _invert}
 for _name, _method in _UNARY.items():
     setattr(Vector, _name, _method)

@@ -93,7 +93,7 @@ def test_numbers_of_two_types_meet_where_promotion_is_wanted():
 
 def test_only_differing_leaves_get_a_slot(builder):
     t = fx.thread_idx.x
-    joined = Joined("x", [t, 1, 2, "a"], [t, 1, 3, "a"], WAYS)
+    joined = Joined("x", flatten([t, 1, 2, "a"]), flatten([t, 1, 3, "a"]), WAYS)
     assert list(joined.slots) == [2]
 
 
@@ -109,14 +109,14 @@ def test_only_differing_leaves_get_a_slot(builder):
 )
 def test_a_mismatch_names_both_values_and_what_to_write(a, b, says, fix):
     with pytest.raises(Mismatch) as caught:
-        Joined("x", a, b, WAYS)
+        Joined("x", flatten(a), flatten(b), WAYS)
     assert says in str(caught.value) and fix in caught.value.fix
 
 
 def test_pointers_of_another_alignment_meet_at_the_weaker_one(builder):
     p = builder.shared(fx.Float32.ir, 64, 16)
     q = builder.add_offset(p, 1)
-    (slot,) = Joined("p", fx.Pointer(p), fx.Pointer(q), WAYS).slots.values()
+    (slot,) = Joined("p", flatten(fx.Pointer(p)), flatten(fx.Pointer(q)), WAYS).slots.values()
     assert slot.type.align == 4
     assert isinstance(slot.value(0), Value) and slot.value(0).type == slot.type and slot.value(1) is q
 
