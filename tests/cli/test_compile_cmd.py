@@ -177,7 +177,7 @@ SPEC = ["--arg", "f32[64]"]
 WRONG_KERNELS = {
     "copy width": ("fx.rocdl.BufferCopy(256)", "use one of: 8, 16, 32, 64, 96, 128 bits"),
     "other chip": ("fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 32, fx.Float16, fx.Float32))", "16x16x16"),
-    "too much LDS": ("fx.shared_memory(fx.Float32, 16385)[0] = 1.0", "a workgroup on gfx942 has 65536 bytes"),
+    "too much LDS": ("fx.shared_memory(fx.Float32, 16385)[0] = 1.0", "gfx942 has 65536 bytes for a workgroup"),
     "composition": ("fx.composition(fx.make_layout((6, 4), (1, 8)), fx.make_layout(5, 3))", "not divisible by"),
     "outside": ("fx.make_rmem_tensor(4, fx.Float32).at(2, fx.make_layout(4, 1)).fill(0.0)", "stay inside the fragment"),
 }

@@ -148,8 +148,8 @@ def test_lds_over_the_limit_names_the_limit(arch: str, limit: int) -> None:
     art = compiled(lds_kernel(limit), "i8[64]", arch=arch)
     assert art.code_object.kernels["kernel"].lds_bytes == limit
     kernel = lds_kernel(limit + 1)
-    said = refused(VerifyError, kernel, "i8[64]", arch=arch, at="shared_memory")
-    assert f"fix: a workgroup on {arch} has {limit} bytes" in said
+    said = refused(FlyError, kernel, "i8[64]", arch=arch, at="shared_memory")
+    assert f"fix: {arch} has {limit} bytes for a workgroup" in said
 
 
 @pytest.mark.llvm
@@ -160,7 +160,8 @@ def test_allocations_that_exceed_the_limit_together_are_refused() -> None:
         first[0] = second[0] = 1
         C[0] = first[0]
 
-    assert "a workgroup on gfx942 has 65536 bytes" in refused(VerifyError, kernel, "i8[64]", at="30 << 10")
+    said = refused(FlyError, kernel, "i8[64]", at="30 << 10")
+    assert "fix: gfx942 has 65536 bytes for a workgroup" in said
 
 
 # --- layouts --------------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ def one(A: fx.Tensor) -> None:
         (("f32[-4]",), ParseError, "use numbers and '?'"),
         (("f32[4]:(1,1)",), TraceError, "give one stride per extent"),
         (("f32[4]{align=3}",), TraceError, "use a power of two"),
-        ((3.5,), TraceError, "fix:"),
+        ((3.5,), LaunchError, "fix: pass an array"),
     ],
 )
 def test_specifications_that_do_not_fit_say_how_to_write_them(
@@ -236,11 +237,14 @@ def test_an_option_outside_its_set_names_the_set(options: dict[str, Any], said: 
 
 
 @pytest.mark.llvm
-def test_a_kernel_is_not_called_and_a_function_is_not_compiled() -> None:
-    with pytest.raises(TraceError, match=r"compile it with flyc\.compile"):
-        flyc.kernel(empty)()
+def test_a_plain_function_is_not_compiled() -> None:
     with pytest.raises(TraceError, match="decorated with @flyc"):
         flyc.compile(empty, arch="gfx942")
+
+
+@pytest.mark.llvm
+def test_an_unknown_hint_names_the_hints() -> None:
+    assert "fix: hints are: agpr, cov" in refused(TraceError, empty, no_such_hint=3)
 
 
 @pytest.mark.sim
@@ -317,7 +321,7 @@ BROKEN = [
     ("define void @x() { ret i32 %y }", "expected|type"),
     ("define void @x() {", "expected|end of"),
     ("target triple", "expected"),
-    ("target triple = \"amdgcn-amd-amdhsa\"\n\0", "line 2 of the LLVM IR has a NUL"),
+    ('target triple = "amdgcn-amd-amdhsa"\n\0', "line 2 of the LLVM IR has a NUL"),
 ]
 
 

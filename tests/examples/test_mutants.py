@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import flyllvm.expr as fx
+from flyllvm.layout import Layout
 from tests.examples.programs import load, verdict
 
 pytestmark = [pytest.mark.sim, pytest.mark.llvm]
@@ -59,7 +60,7 @@ def transposed_accumulator(op: Any) -> Any:
                 setattr(made, slot, getattr(op, slot))
     made.params += ", transposed"
     assert str(op.layout_c) == "((16,4),4):((16,4),1)"
-    made.layout_c = fx.make_layout(((16, 4), 4), ((1, 64), 16))
+    made.layout_c = Layout(((16, 4), 4), ((1, 64), 16))
     return made
 
 
