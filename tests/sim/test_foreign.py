@@ -1,0 +1,111 @@
+"""Kernels as another compiler emits them (tests/fixtures/foreign, made by scripts/make_foreign_ir.py)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flyllvm.errors import SimError
+from flyllvm.sim import check_module, parse_module, simulate
+
+pytestmark = pytest.mark.sim
+FOLDER = Path(__file__).parents[1] / "fixtures" / "foreign"
+TARGETS = pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+CHECKS = pytest.mark.parametrize("checks", ["none", "default", "all"])
+
+
+def _text(name: str, target: str) -> str:
+    return (FOLDER / f"{name}-{target}.ll").read_text(encoding="utf-8")
+
+
+def _run(name: str, target: str, grid: Any, args: list[Any], text: str | None = None, checks: str = "default") -> None:
+    text = text or _text(name, target)
+    shared = re.search(r"dynamic LDS: (\d+) bytes", text)
+    kernel = parse_module(text).functions[name]
+    padded = [*args, *[None] * (len(kernel.params) - len(args))]  # scratch pointers that the kernels do not use
+    simulate(text, name, grid=grid, block=256, args=padded, target=target, checks=checks,
+             dynamic_lds_bytes=int(shared[1]) if shared else 0)  # fmt: skip
+
+
+@TARGETS
+@CHECKS
+def test_masked_vector_add(target: str, checks: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y, out = (rng.normal(size=5000).astype(np.float32) for _ in range(3))
+    _run("add", target, 5, [x, y, out, 5000], checks=checks)
+    assert np.array_equal(out, x + y)
+
+
+@TARGETS
+@CHECKS
+def test_softmax_of_rows(target: str, checks: str) -> None:
+    x = np.random.default_rng(1).normal(size=(7, 1000)).astype(np.float32)
+    out = np.zeros_like(x)
+    _run("softmax", target, 7, [x, out, 1000, 1000], checks=checks)
+    power = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    assert np.abs(out - power / power.sum(1, keepdims=True)).max() < 1e-7
+
+
+@TARGETS
+@CHECKS
+def test_layer_norm_of_rows(target: str, checks: str) -> None:
+    rng = np.random.default_rng(2)
+    x, w, b = (rng.normal(size=s).astype(np.float16) for s in ((6, 500), 500, 500))
+    out = np.zeros_like(x)
+    _run("layer_norm", target, 6, [x, w, b, out, 500, 500, 1e-5], checks=checks)
+    wide = x.astype(np.float64)
+    want = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * w + b
+    assert np.abs(out - want).max() < 2**-9 * (1 + np.abs(want).max())
+
+
+def _gemm_arguments(m: int = 128, n: int = 128, k: int = 96) -> list[Any]:
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, s).astype(np.float16) for s in ((m, k), (n, k)))
+    return [a, b, np.zeros((m, n), np.float16), k, k, k, n]
+
+
+@TARGETS
+@CHECKS
+def test_gemm_through_lds(target: str, checks: str) -> None:
+    args = _gemm_arguments()
+    _run("gemm", target, (2, 2), args, checks=checks)
+    assert np.array_equal(args[2], (args[0].astype(np.float32) @ args[1].astype(np.float32).T).astype(np.float16))
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ["softmax", "gemm"])
+@pytest.mark.parametrize("removed", ["call void @llvm.amdgcn.s.barrier()", 'fence syncscope("workgroup") release',
+                                     'fence syncscope("workgroup") acquire'])  # fmt: skip
+def test_removed_synchronisation_is_a_race(name: str, target: str, removed: str) -> None:
+    text = "\n".join(line for line in _text(name, target).split("\n") if removed not in line)
+    x = np.zeros((4, 1000), np.float32)
+    args = [x, np.zeros_like(x), 1000, 1000] if name == "softmax" else _gemm_arguments()
+    if (name, target) == ("gemm", "gfx950") and "acquire" in removed:
+        # its data comes by DMA, and an explicit wait before the barrier stands for the fences of that wave
+        _run(name, target, (2, 2), args, text)
+        return
+    with pytest.raises(SimError, match="LDS race") as caught:
+        _run(name, target, 4 if name == "softmax" else (2, 2), args, text)
+    assert re.match(r"(standard|make_foreign_ir)\.py:\d+", str(caught.value))
+
+
+def test_removed_wait_for_asynchronous_dma_is_found() -> None:
+    text = "\n".join(line for line in _text("gemm", "gfx950").split("\n") if "wait.asyncmark" not in line)
+    with pytest.raises(SimError, match="DMA"):
+        _run("gemm", "gfx950", (2, 2), _gemm_arguments(), text)
+
+
+def test_too_few_rows_are_out_of_bounds() -> None:
+    args = _gemm_arguments()
+    args[0] = args[0][:120].copy()
+    with pytest.raises(SimError, match=r"out of bounds, at byte .* of argument 0"):
+        _run("gemm", "gfx942", (2, 2), args)
+
+
+def test_everything_in_the_fixtures_is_known() -> None:
+    for path in sorted(FOLDER.glob("*.ll")):
+        assert not any(check_module(parse_module(path.read_text(encoding="utf-8"), path.name)).values()), path.name
