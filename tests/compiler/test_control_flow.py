@@ -574,6 +574,36 @@ def test_pointers_and_tensors_are_carried():
 
 
 @flyc.kernel
+def strides_of_two_alignments(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    p = A.iter
+    total = fx.Int32(0)
+    for i in range(n):
+        total += p[0]
+        p = p + 4
+        if i == 1:
+            p = p + 2
+        p = p + 2 if t > 3 else p + 6
+    C[t] = total + (p - 1)[0] if n > 0 else 0
+
+
+def test_a_carried_pointer_keeps_the_weakest_alignment_of_its_steps():
+    a = np.arange(200, dtype=np.int32) * 3
+
+    def ref(t):
+        p, total = 0, 0
+        for i in range(4):
+            total += int(a[p])
+            p += 4 + (2 if i == 1 else 0) + (2 if t > 3 else 6)
+        return total + int(a[p - 1])
+
+    c = np.zeros(LANES, np.int32)
+    made = compiled(strides_of_two_alignments, "i32[?]", "i32[?]:(1){align=16}", fx.Int32)
+    made.simulate(c, a, 4, grid=1, block=LANES)
+    assert (c == lanes(ref)).all()
+
+
+@flyc.kernel
 def atom_state(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
     t = fx.thread_idx.x
     source = fx.make_view(fx.rocdl.make_buffer_ptr(A.iter, fx.Int64(4 * 256)), fx.make_layout(64, 1))
