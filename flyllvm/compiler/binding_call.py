@@ -184,12 +184,12 @@ def signature(values: Sequence[Any], streams: frozenset[int] = frozenset()) -> t
     for i, value in enumerate(values):
         cls = value.__class__
         address = 0
-        if cls is int:
+        if i in streams or cls is Stream:
+            pass
+        elif cls is int:
             key += (cls, value)
         elif cls is float:
             key.append(value.hex())
-        elif i in streams or cls is Stream:
-            pass
         else:
             found = readers(cls)
             if found is not None:

@@ -65,6 +65,8 @@ class Executor:
         number = int.from_bytes(raw, "little")
         if pointer:
             return None if number == 0 else self._memory(number)
+        if type == "bfloat":  # the upper half of a float
+            return struct.unpack("<f", b"\0\0" + raw)[0]
         return struct.unpack(_FLOATS[type], raw)[0] if type in _FLOATS else number
 
     def _memory(self, address: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

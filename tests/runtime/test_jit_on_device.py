@@ -1,0 +1,148 @@
+"""Host functions and kernels launched through HIP: on the double and, unchanged, on a real GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import flyllvm.compiler as flyc
+import flyllvm.expr as fx
+from flyllvm.compiler import place
+from flyllvm.errors import LaunchError
+from flyllvm.runtime import DeviceArray, Stream, synchronize
+from tests.hip_double.execute import Executor
+
+pytestmark = pytest.mark.hip
+
+
+@flyc.kernel
+def axpy(x: fx.Tensor, y: fx.Tensor, n: fx.Int32, a: fx.Float32):
+    i = fx.block_idx.x * 64 + fx.thread_idx.x
+    if i < n:
+        y[i] = y[i] + x[i] * a
+
+
+@flyc.jit
+def run(x, y, n: fx.Int32, a: fx.Float32, stream: fx.Stream = None):
+    axpy(x, y, n, a).launch(grid=(n + 63) // 64, block=64, stream=stream)
+
+
+@pytest.fixture(autouse=True)
+def on_gpu(device: Executor | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Launches go to the GPU; the double is told the LLVM IR of every image that is made."""
+    monkeypatch.setenv("FLYLLVM_DEVICE", "hip")
+    place.forget()
+    flyc.clear_caches()
+    if device is not None:
+        made = flyc.Artifact.code_object.fget
+
+        def told(self: Any) -> Any:
+            code = made(self)
+            device.knows(code.image, self.llvm_ir)
+            return code
+
+        monkeypatch.setattr(flyc.Artifact, "code_object", property(told))
+    yield
+    run._worlds.clear()
+    flyc.clear_caches()
+    place.forget()
+
+
+def arrays(n: int = 100) -> tuple[Any, DeviceArray, DeviceArray]:
+    x = np.arange(n, dtype=np.float32)
+    return x, DeviceArray.from_numpy(x), DeviceArray.from_numpy(np.ones(n, np.float32))
+
+
+def test_a_host_function_records_once_and_replays_on_the_device() -> None:
+    before = run.recordings
+    for _ in range(2):
+        x, dx, dy = arrays()
+        with dx, dy:
+            run(dx, dy, 100, 0.5)
+            run(dx, dy, 100, 0.5)
+            synchronize()
+            assert np.array_equal(dy.numpy(), 1 + x)
+    assert run.recordings == before + 1
+
+
+def test_launches_go_into_the_stream_of_the_call() -> None:
+    x, dx, dy = arrays()
+    before = run.recordings
+    with dx, dy, Stream() as first, Stream() as second:
+        for stream in (first, second, fx.Stream(first), first.live(), None):
+            run(dx, dy, 100, 1.0, stream=stream)
+        synchronize()
+        assert np.array_equal(dy.numpy(), 1 + 5 * x)
+    assert run.recordings == before + 1, "a stream is no part of the signature"
+
+
+def test_a_compiled_handle_and_a_kernel_are_launched_on_the_device() -> None:
+    target = place.current_place().target
+    x, dx, dy = arrays()
+    with dx, dy:
+        spec = "f32[?]:(1){align=16}"
+        handle = flyc.compile(run, spec, spec, fx.Int32, fx.Float32, arch=target)
+        handle(dx, dy, 100, 1.0)
+        handle(dx, dy, 100, 1.0)
+        art = flyc.compile(axpy, spec, spec, fx.Int32, fx.Float32, arch=target, known_block_size=64)
+        art(dx, dy, 100, 2.0, grid=2)
+        art(dx, dy, 100, 2.0, grid=2)
+        axpy(dx, dy, 100, 0.25).launch(grid=2, block=64)
+        synchronize()
+        assert np.array_equal(dy.numpy(), 1 + 6.25 * x)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int64])
+def test_scalars_and_dynamic_leaves_are_packed(dtype: Any) -> None:
+    @flyc.kernel
+    def fill(out: fx.Tensor, a: fx.Int8, b: fx.Float64, c: fx.Uint16, d: fx.BFloat16, e: fx.Int64):
+        m, n = out.shape
+        i = fx.thread_idx.x
+        if i < m * n:
+            out[i // n, i % n] = fx.Int32(fx.Float32(b) + fx.Float32(d)) + a + c + fx.Int32(e)
+
+    with DeviceArray.zeros((3, 5), dtype) as out:
+        tensor = flyc.from_dlpack(out).mark_layout_dynamic()
+        fill(tensor, -3, 0.5, 7, 1.5, 90).launch(block=64)
+        synchronize()
+        assert np.all(out.numpy().astype(np.float32) == 96)
+
+
+def test_host_arrays_are_refused_on_the_device() -> None:
+    x, dx, dy = arrays()
+    with (
+        dx,
+        dy,
+        pytest.raises(LaunchError, match=r"argument x: ndarray is in host memory.*\n.*DeviceArray.from_numpy") as e,
+    ):
+        run(x, dy, 100, 1.0)
+    assert "test_jit_on_device.py" in str(e.value)
+
+
+def test_a_freed_array_is_refused() -> None:
+    _, dx, dy = arrays()
+    with dx:
+        dy.free()
+        with pytest.raises(LaunchError, match="was freed"):
+            run(dx, dy, 100, 1.0)
+
+
+def test_an_array_of_the_recording_is_kept_and_checked() -> None:
+    x, dx, dy = arrays()
+    table = DeviceArray.from_numpy(x)
+
+    @flyc.jit
+    def with_table(y):
+        axpy(table, y, 100, 1.0).launch(grid=2, block=64)
+
+    with dx, dy:
+        with_table(dy)
+        with_table(dy)
+        assert np.array_equal(dy.numpy(), 1 + 2 * x)
+        table.free()
+        with pytest.raises(LaunchError, match="was freed"):
+            with_table(dy)
