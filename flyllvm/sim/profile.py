@@ -117,7 +117,9 @@ def rows_by_line(launch: Any, profile: Profile | None) -> list[dict[str, Any]]:
     for node, (_, lanes, waves) in zip(program.nodes, launch.counts, strict=True):
         for inst in (*node.node.phis, *node.node.insts, node.node.end):
             where = program.locator.chain(inst)[0]
-            row = rows.setdefault(where, _empty_row(where))
+            row = rows.get(where)
+            if row is None:
+                row = rows[where] = {"where": where, **_COUNTS}
             row["instructions"] += waves
             row["lane_instructions"] += lanes
             name = (inst.callee or "").removeprefix("llvm.amdgcn.")
@@ -136,12 +138,12 @@ def rows_by_line(launch: Any, profile: Profile | None) -> list[dict[str, Any]]:
     return [row for row in rows.values() if row["instructions"]]
 
 
-def _empty_row(where: str) -> dict[str, Any]:
-    counts = (
-        "instructions lane_instructions matrix_flops clipped_lanes global_bytes segments_64 segments_128 lds_bytes "
-        "lds_cycles lds_ideal_cycles"
-    ).split()
-    return {"where": where, **dict.fromkeys(counts, 0)}
+_COUNTS = dict.fromkeys(
+    (
+        "instructions", "lane_instructions", "matrix_flops", "clipped_lanes", "global_bytes", "segments_64",
+        "segments_128", "lds_bytes", "lds_cycles", "lds_ideal_cycles",
+    ), 0,
+)  # fmt: skip
 
 
 _HEAD = ("waves", "lanes/wave", "global B", "64 B seg", "used", "LDS B", "conflict")
