@@ -159,7 +159,7 @@ class Bound:
         device = getattr(owner, "device_index", None)
         if device is None:
             device = getattr(getattr(owner, "device", None), "index", None)
-        place.check_array(name, arg.where, what, device if arg.where == "device" else None)
+        place.check_array(name, arg.where, what, device if arg.where == "device" and type(device) is int else None)
         spec = arg.spec()
         self.specs.append(spec)
         self.pointers.append(PointerSource(len(self.flat), arg))
