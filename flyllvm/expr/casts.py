@@ -20,7 +20,7 @@ def cast(v: Value, source: type[Numeric], target: type[Numeric], saturate: bool 
         TraceError: There is no instruction for it on the target.
     """
     b = Builder.current()
-    if target.ir is source.ir:
+    if target.ir is source.ir and not (saturate and source.signed is not target.signed):
         return v
     if target.ir is t.I1:
         return _truth(b, v, source)

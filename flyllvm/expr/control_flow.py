@@ -24,6 +24,9 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "not_in": lambda a, b: a not in b,
 }  # fmt: skip
 
+#: Deepest nesting of branches; the verifier allows as many regions.
+_DEPTH = 100
+
 
 # --- branches -------------------------------------------------------------------------------------
 
@@ -57,6 +60,12 @@ def _branch(
     """A traced branch; returns the joined result of both bodies where it is wanted."""
     b = Builder.current()
     where = b.location()
+    if b.block.depth >= _DEPTH:
+        raise TraceError(
+            f"run-time branches nest {_DEPTH} deep",
+            where,
+            "a recursion needs a compile-time condition to end; use a loop for a run-time one",
+        )
     state = State(bodies, names)
     start = state.snapshot()
     ends: list[Any] = []

@@ -114,8 +114,8 @@ class Numeric(metaclass=NumericMeta):
             raise TraceError(
                 f"a run-time {type(self)} decides Python control flow here",
                 Builder.current().location(),
-                "use it in an if, while or conditional expression of a kernel (lambdas, conditions of comprehensions and "
-                "library code run as plain Python), or fx.where; for a compile-time choice use a Python value",
+                "use it in an if, while or conditional expression of a kernel (lambdas, conditions of comprehensions "
+                "and library code run as plain Python), or fx.where; for a compile-time choice use a Python value",
             )
         return bool(known)
 

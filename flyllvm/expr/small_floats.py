@@ -96,8 +96,7 @@ def _words(b: Builder, v: Value, per_word: int) -> list[Value]:
     if isinstance(v.type, t.VectorType) and count == 1:
         whole = b.bitcast(v, t.VectorType(1, elem))
     short = -count % per_word
-    parts = [whole] + [b.constant(0, t.value_type(short, elem))] * bool(short)
-    joined = b.concat(parts)
+    joined = b.concat([whole, b.constant(0, t.value_type(short, elem))]) if short else whole
     return [b.bitcast(b.vector_slice(joined, i, per_word), t.I32) for i in range(0, t.count_of(joined.type), per_word)]
 
 
