@@ -83,6 +83,8 @@ def callee(f: Any) -> Any:
             new = rewritten(inner)
             return f if new is inner else MethodType(new, f.__self__)
         return f
+    if kind is type:
+        return _constructor(f)
     if kind is functools.partial:
         return functools.partial(callee(f.func), *f.args, **f.keywords)
     called = _CALLABLE.get(kind)
@@ -94,6 +96,22 @@ def callee(f: Any) -> Any:
 
 
 _Hooks.callee = staticmethod(callee)
+
+
+def _constructor(cls: type) -> Any:
+    """A class, or what makes its objects by its rewritten ``__init__``."""
+    init = cls.__init__  # type: ignore[misc]
+    new = rewritten(init) if type(init) is FunctionType else init
+    if new is init:
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        made = cls.__new__(cls, *args, **kwargs)
+        if isinstance(made, cls):
+            new(made, *args, **kwargs)
+        return made
+
+    return construct
 
 
 class AuthorErrors:

@@ -351,6 +351,19 @@ def test_conditions_in_lambdas_and_comprehensions_are_refused_by_the_guard():
     check(in_comprehension, "xs = [x for", "decides Python control flow here")
 
 
+def endless(x):
+    return 1 if x == 0 else x * endless(x - 1)
+
+
+def test_a_recursion_that_only_a_run_time_condition_ends():
+    def k(C: fx.Tensor, n: fx.Int32):
+        C[0] = endless(n)
+
+    message = error(k)
+    assert message.startswith(line_of(endless, "return 1 if"))
+    assert "run-time branches nest 100 deep" in message and "use a loop" in message
+
+
 def test_a_vector_as_condition():
     def k(C: fx.Tensor, n: fx.Int32):
         if fx.make_view(C.iter, fx.make_layout(4, 1)).load():

@@ -155,6 +155,30 @@ def test_methods_keep_private_names_super_and_binding():
     assert callee(d.twice).__func__ is not Derived.twice
 
 
+class Sized:
+    def __init__(self, n, low=2):
+        if n > low:
+            self.n = n
+        else:
+            self.n = low
+
+
+class Subclass(Sized):
+    def __init__(self, n):
+        super().__init__(n if n else 1, low=3)
+
+
+def test_constructors_are_rewritten():
+    assert callee(Sized) is not Sized and callee(int) is int and callee(types.SimpleNamespace) is types.SimpleNamespace
+    made = callee(Subclass)(0)
+    assert type(made) is Subclass and made.n == 3
+
+    def k(C: fx.Tensor, n: fx.Int32):
+        C[0] = Sized(n).n
+
+    assert ops(traced(k), "arith.select")
+
+
 def test_methods_trace():
     def k(C: fx.Tensor, n: fx.Int32):
         C[0] = Derived(5).twice(n) + Derived(n).hidden(n)
