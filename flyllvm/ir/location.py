@@ -64,6 +64,8 @@ _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 #: objects themselves are no keys: two of different files may be equal.
 _CACHE: dict[tuple[int, ...], tuple[Location, list[Any]]] = {}
 _CACHE_LIMIT = 16384
+#: What `is_author_file` says, by file name: a traced operation asks for every frame of the stack.
+_AUTHORS: dict[str, bool] = {}
 
 
 def is_author_file(filename: str) -> bool:
@@ -83,7 +85,11 @@ def capture(stop: object | None = None, skip: int = 1) -> Location:
     frame = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
-        if is_author_file(code.co_filename):
+        name = code.co_filename
+        authors = _AUTHORS.get(name)
+        if authors is None:
+            authors = _AUTHORS[name] = is_author_file(name)
+        if authors:
             line = frame.f_lineno
             places += (code, line)
             ids += (id(code), line)
