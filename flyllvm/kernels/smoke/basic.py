@@ -11,6 +11,8 @@ from .case import Case, kernel_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...ir.builder import Builder
     from ...ir.core import Value
     from ...target import Target
@@ -27,6 +29,11 @@ def _global_id(b: Builder) -> Value:
     return b.value(b.index_add(b.index_mul(b.block_id(), BLOCK), b.thread_id()))
 
 
+def _case(name: str, target: Target, text: str, args: Callable[[], list[object]], outputs: list[int]) -> Case:
+    grid, block = (GROUPS, 1, 1), (BLOCK, 1, 1)
+    return Case(name, "basic", target, text, grid=grid, block=block, args=args, outputs=outputs)
+
+
 def ids(target: Target) -> Case:
     """Every work item stores who it is."""
 
@@ -36,8 +43,7 @@ def ids(target: Target) -> Case:
         b.ptr_store(b.lane_id(), b.add_offset(mine, 1))
 
     text = kernel_text(target, (BLOCK, 1, 1), body, {"out": _I32})
-    out = np.full(2 * ITEMS, -1, np.int32)
-    return Case("ids", "basic", target, text, grid=(GROUPS, 1, 1), block=(BLOCK, 1, 1), args=[out], outputs=[0])
+    return _case("ids", target, text, lambda: [np.full(2 * ITEMS, -1, np.int32)], [0])
 
 
 def lds_exchange(target: Target) -> Case:
@@ -51,8 +57,9 @@ def lds_exchange(target: Target) -> Case:
         b.ptr_store(other, b.add_offset(dst, _global_id(b)))
 
     text = kernel_text(target, (BLOCK, 1, 1), body, {"src": _I32, "dst": _I32})
-    args = [np.arange(ITEMS, dtype=np.int32) * 7, np.full(ITEMS, -1, np.int32)]
-    return Case("lds exchange", "basic", target, text, grid=(GROUPS, 1, 1), block=(BLOCK, 1, 1), args=args, outputs=[1])
+    return _case(
+        "lds exchange", target, text, lambda: [np.arange(ITEMS, dtype=np.int32) * 7, np.full(ITEMS, -1, np.int32)], [1]
+    )
 
 
 def buffer_bounds(target: Target) -> Case:
@@ -68,9 +75,8 @@ def buffer_bounds(target: Target) -> Case:
         b.copy_atom_call(atom, held, b.make_view(b.add_offset(second, index), one))
 
     text = kernel_text(target, (BLOCK, 1, 1), body, {"src": _I32, "dst": _I32})
-    args = [np.arange(ITEMS, dtype=np.int32) + 1, np.full(ITEMS, -7, np.int32)]
-    return Case(
-        "buffer bounds", "basic", target, text, grid=(GROUPS, 1, 1), block=(BLOCK, 1, 1), args=args, outputs=[1]
+    return _case(
+        "buffer bounds", target, text, lambda: [np.arange(ITEMS, dtype=np.int32) + 1, np.full(ITEMS, -7, np.int32)], [1]
     )
 
 
@@ -102,13 +108,16 @@ def matmul(target: Target) -> Case:
         b.ptr_store(total, b.add_offset(z, b.index_add(b.index_mul(first, n), b.index_add(second, column))))
 
     text = kernel_text(target, (TILE, TILE, 1), body, {"x": _F32, "y": _F32, "z": _F32})
-    rng = np.random.default_rng(1)
-    args = [rng.integers(-8, 9, s).astype(np.float32) for s in ((m, k), (n, k))] + [np.zeros((m, n), np.float32)]
+
+    def args() -> list[object]:
+        rng = np.random.default_rng(1)
+        return [*(rng.integers(-8, 9, s).astype(np.float32) for s in ((m, k), (n, k))), np.zeros((m, n), np.float32)]
+
     grid, block = (n // TILE, m // TILE, 1), (TILE, TILE, 1)
     return Case("matmul", "basic", target, text, grid=grid, block=block, args=args, outputs=[2])
 
 
-# The fly dialect has no atomics yet, so this one is written in LLVM IR.
+# Many work items update one place, and maxima meet sums: written in LLVM IR to be independent of the atoms.
 _ATOMICS = """target triple = "amdgcn-amd-amdhsa"
 define amdgpu_kernel void @smoke(ptr addrspace(1) %sums, ptr addrspace(1) %highest) #0 {
   %t = call i32 @llvm.amdgcn.workitem.id.x()
@@ -130,9 +139,7 @@ attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
 
 def atomics(target: Target) -> Case:
     """Sums and maxima over all work items, in any order."""
-    args = [np.zeros(8, np.int32), np.zeros(8, np.int32)]
-    grid, block = (GROUPS, 1, 1), (BLOCK, 1, 1)
-    return Case("atomics", "basic", target, _ATOMICS, grid=grid, block=block, args=args, outputs=[0, 1])
+    return _case("atomics", target, _ATOMICS, lambda: [np.zeros(8, np.int32), np.zeros(8, np.int32)], [0, 1])
 
 
 BASIC = {"ids": ids, "lds exchange": lds_exchange, "buffer bounds": buffer_bounds, "atomics": atomics, "matmul": matmul}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...codegen.options import Options
-from ...compiler.pipeline import link_stage, lower, object_stage
+from ...compiler.pipeline import Timings, link_stage, lower, object_stage
 from ...ir.builder import Builder
 from ...ir.core import Kernel, Module
 from ...ir.types import Type
@@ -31,11 +29,10 @@ class Case:
         llvm_ir: The kernel ``smoke`` as LLVM IR text; the simulator runs this very text.
         grid: Number of workgroups in x, y, z.
         block: Work items in a workgroup in x, y, z.
-        args: Arrays and numbers, one per argument.
         outputs: Positions of the arrays that the kernel writes.
     """
 
-    __slots__ = ("args", "block", "grid", "group", "llvm_ir", "name", "outputs", "target")
+    __slots__ = ("_args", "block", "grid", "group", "llvm_ir", "name", "outputs", "target")
 
     def __init__(
         self,
@@ -46,7 +43,7 @@ class Case:
         *,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        args: Sequence[Any],
+        args: Callable[[], Sequence[Any]],
         outputs: Sequence[int],
     ) -> None:
         self.name = name
@@ -55,7 +52,7 @@ class Case:
         self.llvm_ir = llvm_ir
         self.grid = grid
         self.block = block
-        self.args = list(args)
+        self._args = args
         self.outputs = tuple(outputs)
 
     def compile(self) -> CodeObject:
@@ -64,17 +61,11 @@ class Case:
         Raises:
             FlyError: It does not compile.
         """
-        return link_stage(object_stage(self.llvm_ir, self.target, OPTIONS, _Clock(), check=True).object)
+        return link_stage(object_stage(self.llvm_ir, self.target, OPTIONS, Timings(), check=True).object)
 
     def fresh_args(self) -> list[Any]:
-        """The arguments with copies of the arrays."""
-        return [a.copy() if isinstance(a, np.ndarray) else a for a in self.args]
-
-
-def _Clock() -> Any:
-    from ...compiler.pipeline import Timings
-
-    return Timings()
+        """Arrays and numbers, one per argument; the same every time, in memory of their own."""
+        return list(self._args())
 
 
 def kernel_text(

@@ -1,4 +1,4 @@
-"""Smoke tests of the copy atoms: every width between global memory, LDS and registers."""
+"""Smoke tests of the copy atoms: every width and way between global memory, LDS and registers; atomics; transposes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,114 @@ import numpy as np
 
 from ...atoms import all_rows
 from ...atoms.copy_op import CopyAtomOp
-from ...atoms.rocdl.cdna3_buffer_copy import BufferCopy
-from ...atoms.rocdl.cdna3_buffer_copy_lds import BufferCopyLds
+from ...atoms.universal import UniversalCopy
 from ...ir import types as t
+from ...ir.protocols import StatefulOp
 from ...layout import Layout
 from .case import Case, kernel_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...ir.builder import Builder
     from ...ir.core import Value
     from ...target import Target
 
+    Body = Callable[[Builder, Value, Value], None]
+
 BLOCK = 256
-_ELEMENTS = {8: t.I8, 16: t.F16}
+# Bytes behind the destination that must stay as they are.
+MARGIN = 16
+
+
+class Plan:
+    """How work items use one copy atom.
+
+    Attributes:
+        op: The atom.
+        elem: Element type of the pointers.
+        count: Elements that a work item moves.
+    """
+
+    __slots__ = ("count", "elem", "op")
+
+    def __init__(self, op: CopyAtomOp) -> None:
+        self.op = op
+        # Atomics name their type; all others move bits.
+        self.elem: t.ScalarType = getattr(op, "elem", None) or {8: t.I8, 16: t.F16}.get(op.bit_size, t.I32)
+        self.count = op.bit_size // self.elem.bits
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes that a work item moves."""
+        return self.op.bit_size // 8
+
+    def atom(self, b: Builder) -> Value:
+        """The atom; its state keeps the defaults."""
+        return b.make_copy_atom(t.CopyAtomType(self.op, self.elem.bits))
+
+    def plain(self, b: Builder) -> Value:
+        """The universal copy of the same width."""
+        return b.make_copy_atom(t.CopyAtomType(UniversalCopy(self.op.bit_size), self.elem.bits))
+
+    def view(self, b: Builder, ptr: Value) -> Value:
+        """A work item's own piece behind a pointer."""
+        return b.make_view(b.add_offset(ptr, b.index_mul(b.thread_id(), self.count)), Layout(self.count, 1))
+
+    def registers(self, b: Builder) -> Value:
+        """A piece in registers."""
+        return b.alloca(self.elem, Layout(self.count, 1))
+
+    def global_or_buffer(self, b: Builder, ptr: Value) -> Value:
+        """The pointer that the atom takes: an atom with state reads behind a descriptor."""
+        if not isinstance(self.op, StatefulOp):
+            return ptr
+        return b.make_buffer(ptr, b.constant(BLOCK * self.piece_bytes, t.I64))
+
+    def there_and_back(self, b: Builder, src: Value, dst: Value) -> None:
+        """Memory to registers to memory, both through the atom."""
+        held = self.registers(b)
+        b.copy_atom_call(self.atom(b), self.view(b, self.global_or_buffer(b, src)), held)
+        b.copy_atom_call(self.atom(b), held, self.view(b, self.global_or_buffer(b, dst)))
+
+    def into_lds(self, b: Builder, src: Value, dst: Value) -> None:
+        """Memory to LDS through the atom; back plainly, by another wave."""
+        lds = b.shared(self.elem, BLOCK * self.piece_bytes)
+        b.copy_atom_call(self.atom(b), self.view(b, self.global_or_buffer(b, src)), self.view(b, lds))
+        b.barrier()
+        b.copy_atom_call(self.plain(b), self.view(b, lds), self.view(b, dst))
+
+    def update(self, b: Builder, src: Value, dst: Value) -> None:
+        """An atomic: the work item's own place is updated with its own value."""
+        held = self.registers(b)
+        b.copy_atom_call(self.plain(b), self.view(b, src), held)
+        b.copy_atom_call(self.atom(b), held, self.view(b, self.global_or_buffer(b, dst)))
+
+    def transpose_global(self, b: Builder, src: Value, dst: Value) -> None:
+        """A transposing load from memory."""
+        held = self.registers(b)
+        b.copy_atom_call(self.atom(b), self.view(b, src), held)
+        b.copy_atom_call(self.plain(b), held, self.view(b, dst))
+
+    def transpose_lds(self, b: Builder, src: Value, dst: Value) -> None:
+        """A transposing load from LDS."""
+        lds, held = b.shared(self.elem, BLOCK * self.piece_bytes), self.registers(b)
+        b.copy_atom_call(self.plain(b), self.view(b, src), self.view(b, lds))
+        b.barrier()
+        b.copy_atom_call(self.atom(b), self.view(b, lds), held)
+        b.copy_atom_call(self.plain(b), held, self.view(b, dst))
+
+    def body(self) -> Body:
+        """The kernel that suits the atom, by what it says of itself."""
+        name = self.op.mnemonic.partition(".")[2]
+        if "atomic" in name:
+            return self.update
+        if name.endswith("lds"):
+            return self.into_lds
+        if hasattr(self.op, "space"):
+            return self.transpose_lds if self.op.space == "shared" else self.transpose_global
+        return self.there_and_back
 
 
 def copy_atoms(target: Target) -> list[CopyAtomOp]:
@@ -29,40 +123,24 @@ def copy_atoms(target: Target) -> list[CopyAtomOp]:
 
 def copy_case(target: Target, op: CopyAtomOp) -> Case:
     """Every work item moves its own piece through the atom; the rest of the destination stays."""
-    elem = _ELEMENTS.get(op.bit_size, t.I32)
-    count = op.bit_size // elem.bits
-    piece_bytes = op.bit_size // 8
-    pointer = t.PtrType(elem, "global", piece_bytes & -piece_bytes)
-    piece = Layout(count, 1)
+    plan = Plan(op)
+    pointer = t.PtrType(plan.elem, "global", plan.piece_bytes & -plan.piece_bytes)
+    text = kernel_text(target, (BLOCK, 1, 1), plan.body(), {"src": pointer, "dst": pointer})
 
-    def body(b: Builder, src: Value, dst: Value) -> None:
-        offset = b.index_mul(b.thread_id(), count)
-        plain = b.make_copy_atom(t.CopyAtomType(_plain(op.bit_size), elem.bits))
-        atom = b.make_copy_atom(t.CopyAtomType(op, elem.bits))
-        size = b.constant(BLOCK * piece_bytes, t.I64)
-        out = b.make_view(b.add_offset(dst, offset), piece)
-        if isinstance(op, BufferCopyLds):
-            lds = b.shared(elem, BLOCK * piece_bytes)
-            here = b.make_view(b.add_offset(lds, offset), piece)
-            b.copy_atom_call(atom, b.make_view(b.add_offset(b.make_buffer(src, size), offset), piece), here)
-            b.barrier()
-            b.copy_atom_call(plain, here, out)
-            return
-        if isinstance(op, BufferCopy):
-            src, dst = b.make_buffer(src, size), b.make_buffer(dst, size)
-            out = b.make_view(b.add_offset(dst, offset), piece)
-        held = b.alloca(elem, piece)
-        b.copy_atom_call(atom, b.make_view(b.add_offset(src, offset), piece), held)
-        b.copy_atom_call(atom, held, out)
+    def args() -> list[object]:
+        rng = np.random.default_rng(op.bit_size)
+        shape = (BLOCK, plan.piece_bytes)
+        source, target_bytes = (_bytes(rng, plan, shape) for _ in range(2))
+        return [source, np.concatenate([target_bytes, np.full(MARGIN, 0xEE, np.uint8)])]
 
-    text = kernel_text(target, (BLOCK, 1, 1), body, {"src": pointer, "dst": pointer})
-    rng = np.random.default_rng(op.bit_size)
-    source = rng.integers(0, 256, BLOCK * piece_bytes, np.uint8)
-    args = [source, np.full(source.size + 16, 0xEE, np.uint8)]
-    return Case(op.name, "copy", target, text, grid=(1, 1, 1), block=(BLOCK, 1, 1), args=args, outputs=[1])
+    grid, block = (1, 1, 1), (BLOCK, 1, 1)
+    return Case(op.name, "copy", target, text, grid=grid, block=block, args=args, outputs=[1])
 
 
-def _plain(bits: int) -> CopyAtomOp:
-    from ...atoms.universal import UniversalCopy
+def _bytes(rng: np.random.Generator, plan: Plan, shape: tuple[int, int]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Random bytes; where the atom calculates with floats, small numbers, so that every result is exact."""
+    from .numbers import encode
 
-    return UniversalCopy(bits)
+    if isinstance(plan.elem, t.FloatType) and hasattr(plan.op, "elem"):
+        return encode(rng.integers(-8, 9, (shape[0], plan.count)) / 2, plan.elem).reshape(-1)
+    return rng.integers(0, 256, shape[0] * shape[1], np.uint8)
