@@ -123,7 +123,8 @@ class Cache:
     def files(self) -> Iterator[tuple[str, str, os.stat_result]]:
         """(kind, path, stat) of every entry."""
         try:
-            found = list(os.scandir(self.root))
+            with os.scandir(self.root) as items:
+                found = list(items)
         except OSError:
             return
         for item in found:
@@ -170,11 +171,12 @@ class Cache:
 
     def _remove_parts(self) -> None:
         """Removes what writers that died have left."""
-        with contextlib.suppress(OSError):
-            for item in os.scandir(self.root):
-                if item.name.endswith(_PART) and time.time() - item.stat().st_mtime > _STALE_PART_SECONDS:
+        with contextlib.suppress(OSError), os.scandir(self.root) as items:
+            for item in items:
+                if item.name.endswith(_PART):
                     with contextlib.suppress(OSError):
-                        os.unlink(item.path)
+                        if time.time() - item.stat().st_mtime > _STALE_PART_SECONDS:
+                            os.unlink(item.path)
 
 
 def default_directory() -> str:
