@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Class of a value -> (reader, quick reader); ``None`` for classes that are no arrays.
 _READERS: dict[type, tuple[Reader, Quick] | None] = {}
+#: Class of a value -> its quick reader; classes that were not seen yet, and those that are no arrays, are not in it.
+QUICK: dict[type, Quick] = {}
 
 
 def readers(cls: type) -> tuple[Reader, Quick] | None:
@@ -27,6 +29,8 @@ def readers(cls: type) -> tuple[Reader, Quick] | None:
         return _READERS[cls]
     except KeyError:
         found = _READERS[cls] = _find(cls)
+        if found is not None:
+            QUICK[cls] = found[1]
         return found
 
 
@@ -109,7 +113,8 @@ def _elements(steps: tuple[int, ...], itemsize: int, shape: tuple[int, ...]) -> 
 
 
 def _quick_device_array(a: Any) -> tuple[Any, int]:
-    address = a.data_ptr()
+    # An address of 0 is an empty array or a freed one; data_ptr() tells them apart.
+    address = a.address or a.data_ptr()
     return ("hip", a.dtype, a.shape, address & 15, a.device_index), address
 
 

@@ -19,7 +19,7 @@ from ..expr.numeric import Float32, Int32, Numeric
 from ..expr.pointer import Pointer
 from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from ..expr.tensor import Tensor
-from .binding_arrays import as_tensor, readers
+from .binding_arrays import QUICK, as_tensor, readers
 from .binding_tensor import TYPE_OF_NAME, PointerArg, TensorArg, from_spec
 from .freeze import Unfreezable, freeze
 from .unknown import Unknown
@@ -78,9 +78,10 @@ class Parameters:
         names: Names of the parameters, the keyword-only ones last.
         kinds: Annotation of each: ``tensor``, ``pointer``, ``stream``, a ``Constexpr``, a number type, or ``none``.
         defaults: Default values by name.
+        streams: Positions of the streams.
     """
 
-    __slots__ = ("_streams", "count", "defaults", "kinds", "name", "names", "positional_count")
+    __slots__ = ("_tails", "count", "defaults", "kinds", "name", "names", "positional_count", "streams")
 
     def __init__(self, fn: Callable[..., Any], scope: dict[str, Any] | None = None) -> None:
         """Reads the parameters of a function.
@@ -106,7 +107,21 @@ class Parameters:
         values = fn.__defaults__ or ()
         self.defaults = dict(zip(self.names[code.co_argcount - len(values) :], values)) | (fn.__kwdefaults__ or {})
         self.kinds = [_kind(fn, n, scope or {}) for n in self.names]
-        self._streams = frozenset(i for i, k in enumerate(self.kinds) if k == "stream")
+        self.set_defaults({})
+        self.streams = frozenset(i for i, k in enumerate(self.kinds) if k == "stream")
+
+    def set_defaults(self, more: dict[str, Any]) -> None:
+        """Adds default values."""
+        self.defaults = {**self.defaults, **more}
+        # Number of arguments given -> the defaults of the rest, where all of these have one.
+        self._tails: dict[int, tuple[Any, ...]] = {self.count: ()}
+        for i in range(self.count - 1, -1, -1):
+            if self.names[i] not in self.defaults:
+                break
+            if i <= self.positional_count:
+                self._tails[i] = tuple(self.defaults[n] for n in self.names[i:])
+        if self.count != self.positional_count:
+            del self._tails[self.count]
 
     def positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """One value per parameter, in order.
@@ -114,6 +129,10 @@ class Parameters:
         Raises:
             LaunchError: Too many, unknown, twice given or missing arguments.
         """
+        if not kwargs:
+            tail = self._tails.get(len(args))
+            if tail is not None:
+                return (*args, *tail)
         if len(args) > self.positional_count:
             raise LaunchError(
                 f"{self.name} takes {self.positional_count} positional arguments, got {len(args)}",
@@ -134,14 +153,6 @@ class Parameters:
                     raise LaunchError(f"{self.name}: argument {name} is missing", fix=f"pass {name}=...")
                 values[name] = self.defaults[name]
         return tuple(values[n] for n in self.names)
-
-    def key(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int]]:
-        """The signature of a call, and the address of each argument (0 for what has none).
-
-        Raises:
-            Unkeyed: An argument may change without its key changing.
-        """
-        return signature(values, self._streams)
 
     def classify(self, i: int, value: Any, spec: Spec | None = None) -> Any:
         """What argument ``i`` is: a tensor or pointer argument, ``Number``, ``Constant`` or ``StreamSlot``.
@@ -178,13 +189,25 @@ class Parameters:
 
 
 def signature(values: Sequence[Any], streams: frozenset[int] = frozenset()) -> tuple[tuple[Any, ...], list[int]]:
-    """The signature of a call and the address of each argument; see `Parameters.key`."""
+    """The signature of a call, and the address of each argument (0 for what has none).
+
+    Args:
+        values: The arguments.
+        streams: Positions of streams, which are no part of it.
+
+    Raises:
+        Unkeyed: An argument may change without its key changing.
+    """
     key: list[Any] = []
     addresses: list[int] = []
     for i, value in enumerate(values):
         cls = value.__class__
+        quick = QUICK.get(cls)
         address = 0
-        if i in streams or cls is Stream:
+        if quick is not None:
+            part, address = quick(value)
+            key.append(part)
+        elif i in streams or cls is Stream:
             pass
         elif cls is int:
             key += (cls, value)
@@ -192,11 +215,11 @@ def signature(values: Sequence[Any], streams: frozenset[int] = frozenset()) -> t
             key.append(value.hex())
         else:
             found = readers(cls)
-            if found is not None:
+            if found is None:
+                key.append(_frozen(value))
+            else:
                 part, address = found[1](value)
                 key.append(part)
-            else:
-                key.append(_frozen(value))
         addresses.append(address)
     return tuple(key), addresses
 

@@ -11,7 +11,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
-from .binding_call import Constant, Number, Parameters, StreamSlot, Unkeyed, annotation_scope
+from .binding_call import Constant, Number, Parameters, StreamSlot, Unkeyed, annotation_scope, signature
 from .binding_tensor import PointerArg, TensorArg
 from .freeze import freeze
 from .hints import check_hints
@@ -83,7 +83,7 @@ class JitFunction:
         """
         params = self.params
         try:
-            values = args if not kwargs and len(args) == params.count else params.positional(args, kwargs)
+            values = params.positional(args, kwargs)
             outer = Recorder.active()
             if outer is not None:
                 self._inline(values, outer)
@@ -98,7 +98,7 @@ class JitFunction:
 
     def _replay_or_record(self, values: tuple[Any, ...], place: Place) -> None:
         try:
-            key, addresses = self.params.key(values)
+            key, addresses = signature(values, self.params.streams)
         except Unkeyed:
             self.run_host(values, place)
             return
@@ -243,7 +243,7 @@ class CompiledJit:
         self._constants = constants
         self._params = Parameters(jit.fn, jit.scope)
         # Compile-time values may be left out: they are those of the compilation.
-        self._params.defaults = {**self._params.defaults, **constants}
+        self._params.set_defaults(constants)
         self._records: dict[Any, Record] = {}
         self._place: Place | None = None
         self.artifacts: dict[str, Any] = {}
@@ -257,9 +257,9 @@ class CompiledJit:
             LaunchError: An argument does not fit what was compiled.
         """
         params = self._params
-        values = args if not kwargs and len(args) == params.count else params.positional(args, kwargs)
+        values = params.positional(args, kwargs)
         try:
-            key, addresses = params.key(values)
+            key, addresses = signature(values, params.streams)
         except Unkeyed:
             key, addresses = None, []
         record = self._records.get(key)
