@@ -19,8 +19,8 @@ from .rewrite_names import (
     declared,
     has_walrus,
     leaves_by,
-    read_first,
     read_in_functions,
+    set_first,
 )
 
 if TYPE_CHECKING:
@@ -204,12 +204,12 @@ class Rewriter(ast.NodeTransformer):
             node.orelse = self.block(node.orelse)
             return node
         names = assigned(node.body)
-        first = read_first(node.body, node.test) | self._scope().captured
+        late = set_first(node.body, node.test) - self._scope().captured
         body = self._region("body", self.block(node.body), names, node)
         test = _thunk(self.visit(node.test))
         call = _hook(
-            "while_", test, _name(REGION + "body"), _texts([n for n in names if n in first]),
-            _texts([n for n in names if n not in first]),
+            "while_", test, _name(REGION + "body"), _texts([n for n in names if n not in late]),
+            _texts([n for n in names if n in late]),
         )  # fmt: skip
         return [body, _place(ast.Expr(_place(call, node)), node)]
 
@@ -242,7 +242,7 @@ class Rewriter(ast.NodeTransformer):
         carries: bool,
     ) -> list[ast.stmt]:
         names = assigned([node.target, *body])
-        first = read_first(body, None, node.target) | self._scope().captured
+        late = set_first(body, None, node.target) - self._scope().captured
         item = "<item>"
         lines: list[ast.stmt] = [_place(ast.Assign([node.target], _name(item)), node)]
         state = node.target.elts[1] if isinstance(node.target, ast.Tuple) and len(node.target.elts) == 2 else None
@@ -263,8 +263,8 @@ class Rewriter(ast.NodeTransformer):
                 targets.append(copy.deepcopy(state))
         region = self._region("body", [*lines, *self.block(body), *tail], names, node, [item])
         call = _hook(
-            "for_", _name("range"), _name(REGION + "body"), _texts([n for n in names if n in first]),
-            _texts([n for n in names if n not in first]), *args, keywords=keywords,
+            "for_", _name("range"), _name(REGION + "body"), _texts([n for n in names if n not in late]),
+            _texts([n for n in names if n in late]), *args, keywords=keywords,
         )  # fmt: skip
         _place(call, node)
         end: ast.stmt = ast.Assign(targets, call) if targets else ast.Expr(call)

@@ -221,9 +221,12 @@ class _ReadFirst:
         return done
 
 
-def read_first(body: Sequence[ast.stmt], test: ast.expr | None = None, target: ast.expr | None = None) -> set[str]:
-    """Names that an iteration of a loop may read before it assigns them."""
+def set_first(body: Sequence[ast.stmt], test: ast.expr | None = None, target: ast.expr | None = None) -> set[str]:
+    """Names that every iteration of a loop assigns, on all paths, before it may read them.
+
+    The others take part in the next iteration: they are read first, or a path keeps what they were.
+    """
     walk = _ReadFirst()
     walk.expression(test, set())
-    walk.block(body, set() if target is None else walk.targets([target], set()))
-    return walk.found
+    done = walk.block(body, set() if target is None else walk.targets([target], set()))
+    return done - walk.found

@@ -326,6 +326,32 @@ def test_if_in_for_in_while(n):
     assert (run(deep, a, n) == lanes(ref)).all()
 
 
+@flyc.kernel
+def inner_assigns(C: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    b = fx.Int32(-1)
+    for i in range(n):
+        for j in range((t + i) & 1):
+            b = i * 10 + j
+        if i == t:
+            b = b + 1000
+    C[t] = b
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_a_variable_that_only_some_paths_assign_keeps_its_last_value(n):
+    def ref(t):
+        b = -1
+        for i in range(n):
+            for j in range((t + i) & 1):
+                b = i * 10 + j
+            if i == t:
+                b += 1000
+        return b
+
+    assert (run(inner_assigns, n) == lanes(ref)).all()
+
+
 # --- while ----------------------------------------------------------------------------------------
 
 
