@@ -150,4 +150,5 @@ def _field_bytes(rng: np.random.Generator, name: str, size: int, lanes: int) -> 
     if name.startswith("scale"):
         return rng.integers(125, 130, (lanes, size), np.uint8)
     nibbles = rng.choice(_SPARSE, (lanes, 2 * size))
-    return nibbles[:, ::2] | nibbles[:, 1::2] << 4
+    packed: Array = nibbles[:, ::2] | nibbles[:, 1::2] << 4
+    return packed
