@@ -13,25 +13,35 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import flyllvm.expr as fx
 from flyllvm.ir.core import Value
-from tests.passes.kernels import b, loop, ops, promoted, run
+from tests.passes.kernels import b, copy_atom, loop, ops, promoted, run
 
 SIZES = (8, 5)
 LANES = np.arange(64, dtype=np.int32)
 
 
-def pieces(count: int) -> st.SearchStrategy[tuple[int, int, int]]:
-    """(fragment, first element, count)."""
-    return st.sampled_from([(f, at, count) for f, size in enumerate(SIZES) for at in range(size - count + 1)])
+def pieces(count: int, strides: tuple[int, ...]) -> st.SearchStrategy[tuple[int, int, int, int]]:
+    """(fragment, first element, count, stride)."""
+    inside = [
+        (f, at, count, stride)
+        for f, size in enumerate(SIZES)
+        for stride in strides
+        for at in range(size - (count - 1) * stride)
+    ]
+    return st.sampled_from(inside)
 
 
 ADD = st.sampled_from([1, 2, 4]).flatmap(
-    lambda count: st.tuples(st.just("add"), pieces(count), pieces(count), st.integers(-9, 9))
+    lambda count: st.tuples(st.just("add"), pieces(count, (1, 2)), pieces(count, (1, 2)), st.integers(-9, 9))
+)
+LIMITS = st.sampled_from([None, 0, 9, 64])
+COPY = st.sampled_from([1, 2, 4]).flatmap(
+    lambda count: st.tuples(st.just("copy"), pieces(count, (1,)), pieces(count, (1,)), LIMITS)
 )
 
 
 def statements(depth: int) -> st.SearchStrategy[list[Any]]:
-    """Lists of ("add", to, from, constant) and nested control flow."""
-    kinds: list[Any] = [ADD, ADD]
+    """Lists of ("add", to, from, constant), ("copy", to, from, lanes or all) and nested control flow."""
+    kinds: list[Any] = [ADD, ADD, COPY]
     if depth:
         inner = statements(depth - 1)
         kinds += [
@@ -52,9 +62,9 @@ def kernel_of(program: list[Any]) -> Any:
             for i in range(SIZES[f]):
                 fragment[i] = tid + 10 * f + i
 
-        def view(piece: tuple[int, int, int]) -> Any:
-            f, at, count = piece
-            return fragments[f].at(at, fx.make_layout(count, 1))
+        def view(piece: tuple[int, int, int, int]) -> Any:
+            f, at, count, stride = piece
+            return fragments[f].at(at, fx.make_layout(count, stride))
 
         def body(program: list[Any]) -> None:
             for kind, *rest in program:
@@ -62,6 +72,10 @@ def kernel_of(program: list[Any]) -> Any:
 
         def add(to: Any, source: Any, constant: int) -> None:
             view(to).store(view(source).load() + constant)
+
+        def copy(to: Any, source: Any, lanes: int | None) -> None:
+            atom = copy_atom(fx.Int32, 32 * to[2])
+            fx.copy(atom, view(source), view(to), pred=None if lanes is None else tid < lanes)
 
         def branch(limit: int, then: list[Any], otherwise: list[Any]) -> None:
             b().if_((tid < limit).ir_value(), lambda: body(then), lambda: body(otherwise))
@@ -83,7 +97,7 @@ def kernel_of(program: list[Any]) -> Any:
 
             b().while_([], before, after)
 
-        steps = {"add": add, "if": branch, "for": for_loop, "while": while_loop}
+        steps = {"add": add, "copy": copy, "if": branch, "for": for_loop, "while": while_loop}
         body(program)
         for f, fragment in enumerate(fragments):
             for i in range(SIZES[f]):
@@ -98,10 +112,12 @@ def expected(program: list[Any]) -> np.ndarray:
 
     def step(program: list[Any], active: np.ndarray) -> None:
         for kind, *rest in program:
-            if kind == "add":
-                (f, at, count), (g, source, _), constant = rest
-                value = state[g][:, source : source + count] + constant
-                state[f][active, at : at + count] = value[active]
+            if kind in ("add", "copy"):
+                (f, at, count, step_to), (g, source, _, step_from), last = rest
+                constant = last if kind == "add" else 0
+                value = state[g][:, source : source + count * step_from : step_from] + constant
+                on = active if kind == "add" or last is None else active & (last > LANES)
+                state[f][on, at : at + count * step_to : step_to] = value[on]
             elif kind == "if":
                 limit, then, otherwise = rest
                 step(then, active & (limit > LANES))
