@@ -413,7 +413,8 @@ def run_time_leaves(name: str, spec: Spec, value: TensorArg) -> list[Any]:
     if not isinstance(spec, TensorSpec):
         raise LaunchError(f"argument {name}: a tensor for {spec}", fix=f"pass a {spec}")
     if value.dtype is not spec.dtype:
-        raise LaunchError(f"argument {name}: {value.dtype} elements for {spec}", fix=f"pass {spec.dtype} elements")
+        wanted = next((n for n, kind in TYPE_OF_NAME.items() if kind is spec.dtype), str(spec.dtype))
+        raise LaunchError(f"argument {name}: {value.dtype} elements for {spec}", fix=f"pass an array of {wanted}")
     if value.address % spec.align:
         raise LaunchError(
             f"argument {name}: its address {value.address:#x} for {spec}", fix=f"align it to {spec.align} bytes"
