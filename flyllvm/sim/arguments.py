@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LaunchError
-from . import alu, types as ty
+from . import convert, types as ty
 from .ir import Function
 from .layout_lds import ConstantData
 from .memory import GUARD_BYTES, HEAP_BASE, Region, Space
@@ -184,7 +184,7 @@ def _float(where: str, t: ty.FloatType, arg: Any) -> Array:
         number = float(arg)
     except (TypeError, ValueError):
         raise LaunchError(f"{where}: got {type(arg).__name__} {arg!r}", fix="pass a number") from None
-    return alu.from_float64(t, np.full((1, 1, 1), number, np.float64))
+    return convert.from_float64(t, np.full((1, 1, 1), number, np.float64))
 
 
 def _vector(where: str, t: ty.VecType, arg: Any) -> Array:
@@ -247,5 +247,5 @@ def _pack(out: Array, at: int, t: ty.Type, value: Value) -> None:
         for i, item in enumerate(value):
             _pack(out, at + i * ty.alloc_size(t.elem), t.elem, item)
     else:
-        raw = alu.to_bytes(t, value).ravel()
+        raw = convert.to_bytes(t, value).ravel()
         out[at : at + raw.size] = raw

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import alu, mem_ops, poison, types as ty
+from . import alu, convert, mem_ops, poison, transfer, types as ty
 from .ir import Inst
 from .memory import UNITS
 from .sync import ATOMIC
@@ -72,7 +72,7 @@ def apply(
     saved = m.full
     m.full = False  # locate then packs the running lanes
     try:
-        where = mem_ops.locate(m, inst, space_name, np.broadcast_to(address, m.shape).copy(), byte_count, align, True)
+        where = transfer.locate(m, inst, space_name, np.broadcast_to(address, m.shape).copy(), byte_count, align, True)
     finally:
         m.full = saved
     if where.space is m.heap and m.launch.races is not None:
@@ -83,7 +83,7 @@ def apply(
     return run_rounds(where, t, byte_count, step)
 
 
-def run_rounds(where: mem_ops.Located, t: ty.Type, byte_count: int, step: Callable[[Array, Array], Array]) -> Array:
+def run_rounds(where: transfer.Located, t: ty.Type, byte_count: int, step: Callable[[Array, Array], Array]) -> Array:
     """Applies ``step`` in as many rounds as lanes share an address."""
     offsets = where.offset
     order = np.argsort(offsets, kind="stable")
@@ -97,11 +97,11 @@ def run_rounds(where: mem_ops.Located, t: ty.Type, byte_count: int, step: Callab
     for turn in range(int(rank.max()) + 1 if len(rank) else 0):
         lanes = np.flatnonzero(rank == turn)
         raw = where.space.gather(offsets[lanes], byte_count, where.unit)
-        value = alu.from_bytes(t, raw.view(np.uint8))
+        value = convert.from_bytes(t, raw.view(np.uint8))
         if turn == 0:
             old = np.zeros((len(offsets), *value.shape[1:]), value.dtype)
         old[lanes] = value
-        new = alu.to_bytes(t, step(value, lanes)).view(UNITS[where.unit])
+        new = convert.to_bytes(t, step(value, lanes)).view(UNITS[where.unit])
         where.space.scatter(offsets[lanes], new, where.unit)
     return old
 
@@ -150,9 +150,9 @@ def _build(
 
     def run(r: list[Any], m: Machine) -> None:
         def at(name: str, address: Array) -> Array:
-            args = [mem_ops.running(m, r[s]) for s in slots]
+            args = [transfer.running(m, r[s]) for s in slots]
             old = apply(m, inst, name, address, t, align, lambda old, lanes: step(old, [a[lanes] for a in args]))
-            return mem_ops.expanded(m, old)
+            return transfer.expanded(m, old)
 
         old: Any = None
         if space_name != "flat":

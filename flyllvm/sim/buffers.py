@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import alu, atomics, mem_ops, poison, types as ty
+from . import atomics, convert, mem_ops, poison, transfer, types as ty
 from .ir import Inst
 from .memory import known_alignment, unit_of
 from .sync import ATOMIC
@@ -90,7 +90,7 @@ def resolve_access(m: Machine, inst: Inst, rsrc: Rsrc, index: Array | None, offs
     if whole and not m.launch.watched:
         return Access(base, offset, limit, False)
     return Access(
-        mem_ops.running(m, base), mem_ops.running(m, offset), mem_ops.running(m, limit), True
+        transfer.running(m, base), transfer.running(m, offset), transfer.running(m, limit), True
     )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def _global(
     m: Machine, inst: Inst, address: Array, byte_count: int, write: bool, parts: Array | None = None
 ) -> tuple[Array, int]:
     """Flat heap offsets of checked addresses and the unit to move."""
-    mem_ops._check_bounds(m, inst, m.heap, address, byte_count, write, parts)
+    transfer.check_bounds(m, inst, m.heap, address, byte_count, write, parts)
     unit = unit_of(byte_count, known_alignment(address))
     return (address - np.uint64(m.heap.base)).view(np.int64), unit
 
@@ -136,7 +136,7 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
         if m.launch.profile is not None:
             m.launch.profile.note(m, inst, "global", offset, byte_count, access.packed)
         if m.launch.races is not None:
-            m.launch.races.on_read(m, inst, mem_ops.Located(m.heap, offset, access.packed, unit), byte_count)
+            m.launch.races.on_read(m, inst, transfer.Located(m.heap, offset, access.packed, unit), byte_count)
         return m.heap.gather(offset, byte_count, unit).view(np.uint8)
     starts, good = _components(m, inst, access, byte_count, component)
     if access.base.size > 1:
@@ -148,7 +148,7 @@ def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component:
         offset, unit = _global(m, inst, address, component, False, good)
         rows = _rows(m, good)
         if m.launch.races is not None:
-            m.launch.races.on_read(m, inst, mem_ops.Located(m.heap, offset, True, unit, rows), component)
+            m.launch.races.on_read(m, inst, transfer.Located(m.heap, offset, True, unit, rows), component)
         if m.launch.profile is not None:
             m.launch.profile.note(m, inst, "global", offset, component, True, rows)
         out[good] = m.heap.gather(offset, component, unit).view(np.uint8)
@@ -176,8 +176,8 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
         offset, unit = _global(m, inst, address, byte_count, True)
         if m.launch.profile is not None:
             m.launch.profile.note(m, inst, "global", offset, byte_count, access.packed)
-        where = mem_ops.Located(m.heap, offset, access.packed, unit)
-        mem_ops.write(m, inst, where, raw)
+        where = transfer.Located(m.heap, offset, access.packed, unit)
+        transfer.write(m, inst, where, raw)
         return
     starts, good = _components(m, inst, access, byte_count, component)
     shape = np.broadcast_shapes(good.shape[:-1], raw.shape[:-1], access.base.shape)
@@ -191,7 +191,7 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
     rows = _rows(m, good)
     if m.launch.profile is not None:
         m.launch.profile.note(m, inst, "global", offset, component, True, rows)
-    mem_ops.write(m, inst, mem_ops.Located(m.heap, offset, True, unit, rows), np.ascontiguousarray(data))
+    transfer.write(m, inst, transfer.Located(m.heap, offset, True, unit, rows), np.ascontiguousarray(data))
 
 
 # ---- intrinsics
@@ -231,7 +231,7 @@ def _fetcher(inst: Inst, t: ty.Type) -> Callable[[Machine, Access], Any]:
     def fetch(m: Machine, access: Access) -> Any:
         value = read_raw(m, inst, access, byte_count, component).view(dtype)
         value = value if vector else value[..., 0]
-        return mem_ops.expanded(m, value) if access.packed else value
+        return transfer.expanded(m, value) if access.packed else value
 
     return fetch
 
@@ -257,8 +257,8 @@ def store(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         access = resolve(r, m)
-        value = mem_ops.running(m, r[v]) if access.packed else r[v]
-        write_raw(m, inst, access, alu.to_bytes(t, value), component)
+        value = transfer.running(m, r[v]) if access.packed else r[v]
+        write_raw(m, inst, access, convert.to_bytes(t, value), component)
 
     return [*_checks(c, inst, list(range(1, len(inst.operands) - 1)), [0]), run]
 
@@ -277,9 +277,9 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
     def run(r: list[Any], m: Machine) -> None:
         access = resolve(r, m)
         if not access.packed:
-            base, offset, limit = (mem_ops.running(m, a) for a in (access.base, access.offset, access.limit))
+            base, offset, limit = (transfer.running(m, a) for a in (access.base, access.offset, access.limit))
             access = Access(base, offset, limit, True)
-        args = [mem_ops.running(m, r[s]) for s in slots]
+        args = [transfer.running(m, r[s]) for s in slots]
         good = access.offset + byte_count <= access.limit
         m.launch.count_clipped(inst, int(np.count_nonzero(~good)))
         old = np.zeros_like(args[0])
@@ -296,13 +296,13 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
                     return np.where(value == args[1][good][lanes], new, value)
                 return update(value, new)
 
-            located = mem_ops.Located(m.heap, offset, True, unit, rows)
+            located = transfer.Located(m.heap, offset, True, unit, rows)
             if m.launch.races is not None:
                 changes = np.ones(len(offset), bool)
                 m.launch.races.on_write(m, inst, located, byte_count, ATOMIC, lambda: changes, lambda: None)
             old[good] = atomics.run_rounds(located, t, byte_count, step)
         if d >= 0:
-            r[d] = mem_ops.expanded(m, old)
+            r[d] = transfer.expanded(m, old)
 
     return [*_checks(c, inst, list(range(len(slots), len(inst.operands) - 1)), list(range(len(slots)))), run]
 
@@ -329,8 +329,8 @@ def build_fat_store(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         access = _fat_access(m, inst, r[p])
-        value = mem_ops.running(m, r[v]) if access.packed else r[v]
-        write_raw(m, inst, access, alu.to_bytes(t, value), component)
+        value = transfer.running(m, r[v]) if access.packed else r[v]
+        write_raw(m, inst, access, convert.to_bytes(t, value), component)
 
     return [*_checks(c, inst, [1], [0]), run]
 

@@ -85,10 +85,11 @@ class Compiler:
     """Builds the closures of one kernel."""
 
     def __init__(
-        self, module: Module, kernel: Function, target: Target, wave_size: int, checks: Checks = DEFAULT_CHECKS
-    ) -> None:
+        self, module: Module, kernel: Function, target: Target, wave_size: int, checks: Checks = DEFAULT_CHECKS,
+        fusing: bool = True,
+    ) -> None:  # fmt: skip
         self.module, self.kernel, self.target, self.wave_size = module, kernel, target, wave_size
-        self.checks = checks
+        self.checks, self.fusing = checks, fusing
         self.program = Program(module, kernel, target)
         self.program.checks = checks
         self.slots: dict[str, int] = {}
@@ -167,7 +168,7 @@ class Compiler:
         Raises:
             SimError: The kernel uses something that the simulator does not know; all such names are listed.
         """
-        from . import builders, overflow, support
+        from . import fusion, overflow, support
 
         program = self.program
         graph = build_graph(inline_calls(self.module, self.kernel))
@@ -196,14 +197,28 @@ class Compiler:
                     overflowing = overflow.checker(self, inst, addresses)
                     if overflowing is not None:
                         compiled.ops.append(overflowing)
-                for op in builders.build(self, inst):
-                    compiled.ops.append(self._kept(inst, op))
-                if self.maybe_poison.get(inst.name or "", 0):
-                    compiled.ops.append(self._kept_mask(inst, poison.tracker(self, inst)))
+                compiled.ops += self._ops_of(inst)
+            fusion.fuse(self, compiled)
         for compiled in program.nodes:
             self.node = compiled.node
             compiled.finish = build_finish(self, compiled.node)
         return program
+
+    def _ops_of(self, inst: Inst) -> list[Op]:
+        """The closures of one instruction, those that track poison last."""
+        from . import builders
+
+        try:
+            ops = [self._kept(inst, op) for op in builders.build(self, inst)]
+        except (AttributeError, IndexError, KeyError, StopIteration, TypeError):
+            # the text was well-formed, but no builder can make sense of the operands
+            raise SimError(
+                f"'{self.program.text_of(inst)}' has not the number or types of operands that it needs",
+                self.program.where(inst), "check it against LLVM's definition",
+            ) from None  # fmt: skip
+        if self.maybe_poison.get(inst.name or "", 0):
+            ops.append(self._kept_mask(inst, poison.tracker(self, inst)))
+        return ops
 
     def _index(self, graph: list[Node]) -> None:
         self.node_ids = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, types as ty
+from . import alu, convert, types as ty
 from .ir import Inst
 from .values import Array
 
@@ -77,10 +77,10 @@ def _saturating_to_int(signed: bool) -> Builder:
 
     def builder(c: Compiler, inst: Inst) -> list[Op]:
         d, a = c.dest(inst), c.slot(inst.operands[0])
-        convert = alu.float_to_int(inst.operands[0].type, inst.type, signed)
+        to_int = convert.float_to_int(inst.operands[0].type, inst.type, signed)
 
         def run(r: list[Any], m: Machine) -> None:
-            r[d] = convert(r[a])
+            r[d] = to_int(r[a])
 
         return [run]
 
@@ -90,10 +90,10 @@ def _saturating_to_int(signed: bool) -> Builder:
 def _rounded_to_int(c: Compiler, inst: Inst) -> list[Op]:
     """``llvm.lrint`` and relatives."""
     t, d, a = inst.operands[0].type, c.dest(inst), c.slot(inst.operands[0])
-    convert = alu.float_to_int(ty.DOUBLE, inst.type, True)
+    to_int = convert.float_to_int(ty.DOUBLE, inst.type, True)
 
     def run(r: list[Any], m: Machine) -> None:
-        r[d] = convert(np.rint(alu.to_float64(t, r[a])))
+        r[d] = to_int(np.rint(convert.to_float64(t, r[a])))
 
     return [run]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import mem_ops, poison
+from . import poison, transfer
 from .ir import Inst
 from .memory import known_alignment, unit_of
 from .sync import DMA
@@ -34,12 +34,12 @@ def write(m: Machine, inst: Inst, lds: Array, raw: Array, size: int, packed: boo
     wave_base = first_of_wave(m, lds)
     lanes = np.arange(m.wave_size, dtype=np.uint32).reshape(1, 1, -1)
     address = np.broadcast_to(wave_base + lanes * np.uint32(size), m.shape)
-    where = mem_ops.locate(m, inst, "LDS", address, size, 1, True)
+    where = transfer.locate(m, inst, "LDS", address, size, 1, True)
     if not packed:
-        raw = mem_ops.running(m, raw) if where.packed else np.broadcast_to(raw, m.shape + raw.shape[-1:])
+        raw = transfer.running(m, raw) if where.packed else np.broadcast_to(raw, m.shape + raw.shape[-1:])
     unit = unit_of(size, known_alignment(where.offset))
-    located = mem_ops.Located(where.space, where.offset, where.packed, unit)
-    mem_ops.write(m, inst, located, np.ascontiguousarray(raw), DMA)
+    located = transfer.Located(where.space, where.offset, where.packed, unit)
+    transfer.write(m, inst, located, np.ascontiguousarray(raw), DMA)
 
 
 def is_dma(inst: Inst) -> bool:
@@ -103,11 +103,11 @@ def load_async_to_lds(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         address = np.broadcast_to(r[source] + np.uint64(imm), m.shape)
-        where = mem_ops.locate(m, inst, "global", address, size, min(4, size), False)
-        raw = mem_ops.read(m, inst, where, size).view(np.uint8)
+        where = transfer.locate(m, inst, "global", address, size, min(4, size), False)
+        raw = transfer.read(m, inst, where, size).view(np.uint8)
         target = np.broadcast_to(r[lds] + np.uint32(imm), m.shape)
-        to = mem_ops.locate(m, inst, "LDS", target, size, min(4, size), True)
-        mem_ops.write(m, inst, to, np.ascontiguousarray(raw), DMA)
+        to = transfer.locate(m, inst, "LDS", target, size, min(4, size), True)
+        transfer.write(m, inst, to, np.ascontiguousarray(raw), DMA)
 
     return [guard, run] if guard else [run]
 
@@ -121,11 +121,11 @@ def store_from_lds(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         source = np.broadcast_to(r[lds] + np.uint32(imm), m.shape)
-        where = mem_ops.locate(m, inst, "LDS", source, size, min(4, size), False)
-        raw = mem_ops.read(m, inst, where, size).view(np.uint8)
+        where = transfer.locate(m, inst, "LDS", source, size, min(4, size), False)
+        raw = transfer.read(m, inst, where, size).view(np.uint8)
         address = np.broadcast_to(r[target] + np.uint64(imm), m.shape)
-        to = mem_ops.locate(m, inst, "global", address, size, min(4, size), True)
-        mem_ops.write(m, inst, to, np.ascontiguousarray(raw))
+        to = transfer.locate(m, inst, "global", address, size, min(4, size), True)
+        transfer.write(m, inst, to, np.ascontiguousarray(raw))
 
     return [guard, run] if guard else [run]
 
@@ -138,7 +138,7 @@ def global_load_lds(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         address = r[source] + np.uint64(imm)
-        where = mem_ops.locate(m, inst, "global", address, size, min(4, size & -size), False)
+        where = transfer.locate(m, inst, "global", address, size, min(4, size & -size), False)
         raw = where.space.gather(where.offset, size, where.unit).view(np.uint8)
         write(m, inst, r[lds] + np.uint32(imm), raw, size, where.packed)
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from . import alu, types as ty
+from . import convert, types as ty
 from .types import Type
 from .values import Array
 
@@ -31,8 +31,8 @@ def sum_to_odd(a: Array, b: Array) -> Array:
 
 def _small(t: Type) -> Callable[[Array, Array, Array], Array]:
     def fused(a: Array, b: Array, c: Array) -> Array:
-        product = alu.to_float64(t, a) * alu.to_float64(t, b)
-        return alu.from_float64(t, sum_to_odd(product, alu.to_float64(t, c)))
+        product = convert.to_float64(t, a) * convert.to_float64(t, b)
+        return convert.from_float64(t, sum_to_odd(product, convert.to_float64(t, c)))
 
     return fused
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import mem_ops
+from . import transfer
 from .sync import ATOMIC, SEVERAL, WAVE_BITS
 from .values import Array
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .ir import Inst
     from .launch import Launch
     from .machine import Machine
-    from .mem_ops import Located
+    from .transfer import Located
 
 _SEVERAL_GROUPS = -2
 
@@ -41,7 +41,7 @@ class GlobalShadow:
         self, m: Machine, inst: Inst, where: Located, byte_count: int, flags: int
     ) -> tuple[Array, Array, Array, Array]:
         """Granules, stamps, workgroups (from 1) and waves of an access, one row per running lane or part of one."""
-        offset = where.offset if where.packed else mem_ops.running(m, where.offset)
+        offset = where.offset if where.packed else transfer.running(m, where.offset)
         rows = np.flatnonzero(m.mask) if where.rows is None else where.rows
         index = (offset >> self.shift)[:, None] + np.arange(max(1, byte_count >> self.shift))
         groups = np.arange(m.first_group + 1, m.first_group + 1 + m.groups, dtype=np.int32).reshape(-1, 1, 1)
@@ -95,7 +95,7 @@ class GlobalShadow:
 
         def differ() -> Array:
             flags = differing()
-            return (flags if where.packed else mem_ops.running(m, flags))[:, None]
+            return (flags if where.packed else transfer.running(m, flags))[:, None]
 
         changed = differ()
         for kind, owner in ((self.written, self.write_group), (self.read, self.read_group)):
@@ -123,7 +123,7 @@ class GlobalShadow:
         address = m.heap.base + (int(index[row, column]) << self.shift)
         m.fault(
             inst,
-            f"race on {mem_ops._show(m, 'global', address)}: not ordered with '{m.program.text_of(other)}' at "
+            f"race on {transfer.show(m, 'global', address)}: not ordered with '{m.program.text_of(other)}' at "
             f"{m.program.where(other)} of {who}, wave {stamp & WAVE_BITS}",
             None,
             "use atomics, give each workgroup its own part, or a fenced barrier between waves of one workgroup",

@@ -118,7 +118,7 @@ def _nothing(c: Compiler, inst: Inst) -> list[Op]:
 
 
 def _copy_first(c: Compiler, inst: Inst) -> list[Op]:
-    from .builders import unary
+    from .ops import unary
 
     return [unary(c, inst, lambda a: a)]
 

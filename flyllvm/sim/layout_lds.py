@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import LaunchError, SimError
 from ..target import Target
-from . import alu, types as ty
+from . import convert, types as ty
 from .cfg import Node
 from .dma import is_dma
 from .ir import Const, Function, Global, Inst, Module, Operand
@@ -114,7 +114,7 @@ def _write(out: Array, at: int, t: ty.Type, init: Operand, addresses: dict[str, 
         for offset, elem in zip(offsets, init.value, strict=False):
             _write(out, at + offset, elem.type, elem, addresses)
         return
-    raw = alu.to_bytes(t, constant(init, addresses)).ravel()
+    raw = convert.to_bytes(t, constant(init, addresses)).ravel()
     out[at : at + raw.size] = raw
 
 

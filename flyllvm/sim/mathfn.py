@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, bitfn, cvt, fma, types as ty
+from . import alu, bitfn, convert, cvt, fma, types as ty
 from .ir import Inst
 from .types import Type
 from .values import Array
@@ -49,7 +49,7 @@ def in_double(fn: Callable[..., Array]) -> FnOf:
     """Computes in float64 and rounds once to the type."""
 
     def of(t: Type) -> Callable[..., Array]:
-        return lambda *args: alu.from_float64(t, fn(*(alu.to_float64(t, a) for a in args)))
+        return lambda *args: convert.from_float64(t, fn(*(convert.to_float64(t, a) for a in args)))
 
     return of
 
@@ -109,7 +109,7 @@ def _ldexp(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         power = np.clip(alu.sign_extended(r[e], bits).astype(np.int64), -5000, 5000).astype(np.int32)
-        r[d] = alu.from_float64(t, np.ldexp(alu.to_float64(t, r[a]), power))
+        r[d] = convert.from_float64(t, np.ldexp(convert.to_float64(t, r[a]), power))
 
     return [run]
 
@@ -121,7 +121,7 @@ def _powi(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         power = alu.sign_extended(r[e], bits).astype(np.float64)
-        r[d] = alu.from_float64(t, np.power(alu.to_float64(t, r[a]), power))
+        r[d] = convert.from_float64(t, np.power(convert.to_float64(t, r[a]), power))
 
     return [run]
 
@@ -131,9 +131,9 @@ def _frexp(c: Compiler, inst: Inst) -> list[Op]:
     exponent_type = (inst.type.elems or (ty.FLOAT, ty.I32))[1] if isinstance(inst.type, ty.StructType) else ty.I32
 
     def run(r: list[Any], m: Machine) -> None:
-        mantissa, exponent = np.frexp(alu.to_float64(t, r[a]))
+        mantissa, exponent = np.frexp(convert.to_float64(t, r[a]))
         unsigned = alu.from_signed(exponent.astype(np.int64), ty.bit_size(ty.scalar_of(exponent_type)))
-        r[d] = (alu.from_float64(t, mantissa), unsigned)
+        r[d] = (convert.from_float64(t, mantissa), unsigned)
 
     return [run]
 
@@ -144,8 +144,8 @@ def _frexp_part(part: int) -> Callable[[Compiler, Inst], list[Op]]:
         bits = ty.bit_size(inst.type)
 
         def run(r: list[Any], m: Machine) -> None:
-            value = np.frexp(alu.to_float64(t, r[a]))[part]
-            r[d] = alu.from_float64(t, value) if part == 0 else alu.from_signed(value.astype(np.int64), bits)
+            value = np.frexp(convert.to_float64(t, r[a]))[part]
+            r[d] = convert.from_float64(t, value) if part == 0 else alu.from_signed(value.astype(np.int64), bits)
 
         return [run]
 

@@ -237,6 +237,10 @@ class ValueParser(Stream):
                 self.expect(",")
         if packed:
             self.expect(">")
+        if not all(isinstance(e, Const) for e in elems):
+            self.error(
+                f"a constant of type {t} holds a value that is none", "build it with insertelement or insertvalue"
+            )
         want: Any = getattr(t, "count", None)
         if want is None:
             want = len(getattr(t, "elems", None) or ())

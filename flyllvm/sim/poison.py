@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, types as ty
+from . import convert, types as ty
 from .cfg import Node
 from .ir import Const, Inst, Operand, Reg
 from .values import Array
@@ -208,7 +208,7 @@ def _seed(inst: Inst, slots: list[int]) -> Callable[[list[Any]], Array] | None:
         return lambda r: r[slots[1]] >= width
     if inst.op in ("fptosi", "fptoui"):
         bits = ty.bit_size(ty.scalar_of(inst.type))
-        check = alu.out_of_range(inst.operands[0].type, bits, inst.op == "fptosi")
+        check = convert.out_of_range(inst.operands[0].type, bits, inst.op == "fptosi")
         return lambda r: check(r[slots[0]])
     return None
 

@@ -35,7 +35,14 @@ def _dims(name: str, value: Any) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=32)
-def compiled(ir_text: str, kernel: str | None, target: Target, source_name: str, checks: str = "default") -> Program:
+def compiled(
+    ir_text: str,
+    kernel: str | None,
+    target: Target,
+    source_name: str,
+    checks: str = "default",
+    fusing: bool = True,
+) -> Program:
     """Parses and compiles a kernel; the last few are kept.
 
     Raises:
@@ -52,7 +59,7 @@ def compiled(ir_text: str, kernel: str | None, target: Target, source_name: str,
     function = module.functions.get(kernel)
     if function is None or not function.blocks:
         raise LaunchError(f"the module has no kernel @{kernel}", fix=f"it has: {', '.join(names) or 'none'}")
-    return Compiler(module, function, target, target.wave_size, level(checks)).build()
+    return Compiler(module, function, target, target.wave_size, level(checks), fusing).build()
 
 
 def _check_block(program: Program, block: tuple[int, int, int], target: Target) -> None:
@@ -173,8 +180,11 @@ def prepare(
     max_steps: int = 2_000_000,
     source_name: str = "<llvm-ir>",
     profile: bool = False,
+    fusing: bool = True,
 ) -> Setup:
     """Compiles the kernel and checks the launch; the arguments are those of `simulate`.
+
+    ``fusing=False`` keeps every instruction a step of its own.
 
     Raises:
         ParseError, LaunchError, SimError: As `simulate` does.
@@ -184,7 +194,7 @@ def prepare(
     chip = Target.parse(default if target is None else target, wave_size)
     ir_text = getattr(ir_text, "llvm_ir", ir_text)
     dims, items = _dims("grid", grid), _dims("block", block)
-    program = compiled(ir_text, kernel, chip, source_name, checks)
+    program = compiled(ir_text, kernel, chip, source_name, checks, fusing)
     _check_block(program, items, chip)
     arguments.check_count(program.kernel, args)
     buffers = arguments.Buffers(program.kernel, args, program.constants, program.addresses)

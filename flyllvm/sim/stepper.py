@@ -32,7 +32,9 @@ class Simulator:
         self, ir_text: str, kernel: str | None = None, *, grid: Any, block: Any, args: Sequence[Any],
         target: str | Target = "gfx942", **options: Any,
     ) -> None:  # fmt: skip
-        self.setup = runs.prepare(ir_text, kernel, grid=grid, block=block, args=args, target=target, **options)
+        self.setup = runs.prepare(
+            ir_text, kernel, grid=grid, block=block, args=args, target=target, fusing=False, **options
+        )
         self.launch, self.program = self.setup.launch, self.setup.launch.program
         groups = self.launch.grid[0] * self.launch.grid[1] * self.launch.grid[2]
         if groups > runs.chunk_groups(self.launch):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..errors import SimError
 from . import alu, builders, intrinsics, types as ty
 from .cfg import Node, build_graph, inline_calls, is_barrier
-from .ir import Inst, Module
+from .ir import Const, Inst, Module
 from .parse_inst import FOREIGN
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def _reason(inst: Inst) -> str | None:
         return "an instruction that AMDGPU code does not have"
     if inst.op == "call":
         return None if is_barrier(inst) else intrinsics.reason_against(inst)
+    if inst.op == "shufflevector" and not _is_constant_mask(inst):
+        return "its mask must be a constant"
     if inst.op == "icmp" and inst.extra["pred"] not in alu.INT_PREDICATES:
         return f"unknown predicate {inst.extra['pred']!r}"
     if inst.op == "fcmp" and inst.extra["pred"] not in alu.FLOAT_PREDICATES:
@@ -57,6 +59,11 @@ def _reason(inst: Inst) -> str | None:
         if ty.scalar_of(t) is ty.FP128:
             return "fp128 does not exist on AMDGPU"
     return None
+
+
+def _is_constant_mask(inst: Inst) -> bool:
+    mask = inst.operands[2]
+    return isinstance(mask, Const) and mask.kind in ("agg", "zero", "poison", "undef")
 
 
 def check(program: Program, graph: list[Node]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import matrix_transpose, mem_ops, poison, types as ty
+from . import matrix_transpose, mem_ops, poison, transfer, types as ty
 from .ir import Inst
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def build(c: Compiler, inst: Inst) -> list[Op]:
             m.fault(inst, "a transposing load with inactive lanes, whose elements others would need",
                     ~m.mask & partial[:, :, None], "run it with whole waves")  # fmt: skip
         address = np.broadcast_to(r[p], m.shape)
-        where = mem_ops.locate(m, inst, space, address, size, align, False)
-        raw = mem_ops.read(m, inst, where, size).view(np.uint8)
+        where = transfer.locate(m, inst, space, address, size, align, False)
+        raw = transfer.read(m, inst, where, size).view(np.uint8)
         if where.packed:
-            raw = mem_ops.expanded(m, raw)
+            raw = transfer.expanded(m, raw)
         data = np.ascontiguousarray(np.broadcast_to(raw, (*m.shape, size))).reshape(-1, m.wave_size, size)
         out = np.ascontiguousarray(exchange(data)).reshape(*m.shape, size).view(dtype)
         r[d] = out if vector else out[..., 0]

@@ -1,0 +1,72 @@
+"""``getelementptr``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import convert, types as ty
+from .ir import Const, Inst
+from .values import Array, gep_step, signed
+
+if TYPE_CHECKING:
+    from .compile import Compiler, Op
+    from .machine import Machine
+
+
+def getelementptr(c: Compiler, inst: Inst) -> list[Op]:
+    space = getattr(ty.scalar_of(inst.operands[0].type), "space", 0)
+    bits = ty.index_bits(space)
+    fixed, terms = _gep_terms(c, inst, bits)
+    d, a = c.dest(inst), c.slot(inst.operands[0])
+    vector = isinstance(inst.type, ty.VecType)
+    dtype = ty.int_dtype(32 if space == 7 else ty.pointer_bits(space))
+    base_is_vector = isinstance(inst.operands[0].type, ty.VecType)
+    start = dtype.type(fixed & ((1 << (dtype.itemsize * 8)) - 1))
+
+    def advance(r: list[Any], address: Array) -> Array:
+        if vector and not base_is_vector:
+            address = address[..., None]
+        for slot, scale, fn in terms:
+            index = fn(r[slot])
+            if vector and index.ndim == 3:
+                index = index[..., None]
+            address = address + (index if scale is None else index * scale)
+        return address + start if fixed else address
+
+    if space == 7:
+
+        def run_fat(r: list[Any], m: Machine) -> None:
+            *rsrc, offset = r[a]
+            r[d] = (*rsrc, advance(r, offset))
+
+        return [run_fat]
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = advance(r, r[a])
+
+    return [run]
+
+
+def _gep_terms(c: Compiler, inst: Inst, bits: int) -> tuple[int, list[tuple[int, Any, Callable[[Array], Array]]]]:
+    """Constant byte offset, and (slot, scale, index conversion) of each run-time index."""
+    dtype = ty.int_dtype(bits)
+    fixed, terms = 0, []
+    t: ty.Type = inst.extra["base_type"]
+    for position, operand in enumerate(inst.operands[1:]):
+        literal = c.literal(operand) if not isinstance(operand.type, ty.VecType) else None
+        if isinstance(operand, Const) and operand.kind == "agg" and isinstance(t, ty.StructType) and position:
+            literal = c.literal(operand.value[0])
+        if literal is not None:
+            number = signed(literal, ty.bit_size(ty.scalar_of(operand.type)))
+            step, t = (number * ty.alloc_size(t), t) if position == 0 else gep_step(t, number)
+            fixed += step
+            continue
+        if position:
+            _, t = gep_step(t, 0)
+        scale = ty.alloc_size(t)
+        index_bits = ty.bit_size(ty.scalar_of(operand.type))
+        kind = "sext" if index_bits < bits else "trunc" if index_bits > bits else ""
+        fn = convert.resize_int(kind, ty.int_type(index_bits), ty.int_type(bits)) if kind else (lambda a: a)
+        terms.append((c.slot(operand), None if scale == 1 else dtype.type(scale), fn))
+    return fixed, terms
