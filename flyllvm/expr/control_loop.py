@@ -17,20 +17,17 @@ from .control_join import (
     Joined,
     Mismatch,
     Number,
-    Slot,
-    is_traced,
     lose,
-    lowered,
     mismatch,
     refuse_globals,
     same_key,
     slot_of,
     truth,
-    weaker,
 )
+from .control_place import WAYS, Place, leaf_mismatch, next_value, put
 from .control_state import UNSET, State
 from .control_tree import Tree, flatten, same
-from .numeric import Numeric, as_numeric
+from .numeric import Numeric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,68 +35,12 @@ if TYPE_CHECKING:
 
     from .control_state import Snapshot
 
-_WAYS = ("before the loop", "after an iteration")
 #: Variable that holds the list of ``range(..., init=)``.
 INIT = "the list of range(init=...)"
 
 
 class _Again(Exception):
     """The body must be traced again with what is known now."""
-
-
-class _Place:
-    """A variable, or an element of a container, that iterations may change.
-
-    Attributes:
-        name: For messages.
-        at: The variable's name, or (container number, key).
-        start: Value before the loop.
-        tree: The start value taken apart.
-        carried: Leaves that are carried: position -> how.
-        lost: Why it has no value at the head of an iteration (text, fix), ``None`` when it has one.
-    """
-
-    __slots__ = ("at", "carried", "lost", "name", "start", "tree")
-
-    def __init__(self, name: str, at: Any, start: Any) -> None:
-        self.name = name
-        self.at = at
-        self.start = start
-        self.tree: Tree = flatten(start)
-        self.carried: dict[int, Slot] = {}
-        self.lost: tuple[str, str] | None = None
-
-    def carry(self, i: int) -> bool:
-        """Carries a leaf, if it can be."""
-        x = self.tree.leaves[i]
-        if isinstance(x, Number):
-            kind = type(as_numeric(x))
-            slot = Slot(kind, kind.ir, (x,))
-        elif isinstance(x, Value) and not (isinstance(x.type, t.PtrType) and x.type.space == "register"):
-            slot = Slot(None, x.type, (x,))
-        else:
-            return False
-        # In the order of the leaves, which is the order of everything that is yielded.
-        self.carried = dict(sorted({**self.carried, i: slot}.items()))
-        return True
-
-    def weaken(self, i: int, y: Any) -> bool:
-        """Carries a pointer with the weaker alignment of two; false when there is none."""
-        slot = self.carried[i]
-        type_ = weaker(slot.type, y.type) if slot.number is None and isinstance(y, Value) else None
-        if type_ is None or type_ == slot.type:
-            return False
-        self.carried[i] = Slot(None, type_, slot.values)
-        return True
-
-    def value(self, args: list[Value]) -> Any:
-        """The value made of carried leaves, taken from the front of the list."""
-        if not self.carried:
-            return self.start
-        leaves = list(self.tree.leaves)
-        for i, slot in self.carried.items():
-            leaves[i] = slot.wrap(args.pop(0))
-        return self.tree.rebuild(leaves)
 
 
 class Loop:
@@ -127,12 +68,12 @@ class Loop:
         self.late = [n for n in late if n in self.state.cells]
         self.early = [n for n in self.state.cells if n not in self.late and n not in self.state.others]
         self.start = self.state.snapshot()
-        self.places: dict[Any, _Place] = {}
-        self.finish: list[tuple[_Place | Joined, str]] = []
+        self.places: dict[Any, Place] = {}
+        self.finish: list[tuple[Place | Joined, str]] = []
         for name in self.early:
             value = self.start.cells[name]
             if value is not UNSET:
-                place = self.places[name] = _Place(name, name, value)
+                place = self.places[name] = Place(name, name, value)
                 alone = place.tree.key == "leaf" or name == INIT
                 for i, x in enumerate(place.tree.leaves):
                     if isinstance(x, (Numeric, Value)) or (alone and isinstance(x, Number)):
@@ -154,7 +95,7 @@ class Loop:
             self._after(results)
             return
 
-    def live(self) -> list[_Place]:
+    def live(self) -> list[Place]:
         """Places that are carried."""
         return [p for p in self.places.values() if p.lost is None]
 
@@ -164,7 +105,7 @@ class Loop:
         cells, contents = dict(self.start.cells), list(self.start.contents)
         for p in self.live():
             if p.carried:
-                _put(cells, contents, p.at, p.value(left))
+                put(cells, contents, p.at, p.value(left))
         for p in self.places.values():
             if p.lost is not None:
                 cells[p.at] = UNSET
@@ -183,7 +124,7 @@ class Loop:
         late = {n: flatten(end.cells[n]) for n in self.late if end.cells[n] is not UNSET}
         self.state.restore(self.start)
         for name, at in fresh:
-            self.places[at] = _Place(name, at, self._at(self.start, at))
+            self.places[at] = Place(name, at, self._at(self.start, at))
         yields: list[Value] = []
         again = [p for p in self.live() if self._ends(p, trees[p.at], yields)]
         if again:
@@ -198,18 +139,18 @@ class Loop:
     def _at(s: Snapshot, at: Any) -> Any:
         return s.cells[at] if isinstance(at, str) else s.contents[at[0]][at[1]]
 
-    def _ends(self, p: _Place, tree: Tree, yields: list[Value]) -> bool:
+    def _ends(self, p: Place, tree: Tree, yields: list[Value]) -> bool:
         """Collects what a place yields; true when the loop must be traced again."""
         if tree.whole is UNSET:
             return self._lose(p, Mismatch(f"{p.name} is deleted in the loop", f"do not delete {p.name} in the loop"))
         if tree.whole is p.start and not p.carried:
             return False
         if not same_key(tree.key, p.tree.key):
-            return self._lose(p, mismatch(p.name, p.start, tree.whole, _WAYS))
+            return self._lose(p, mismatch(p.name, p.start, tree.whole, WAYS))
         again = False
         for i, (x, y) in enumerate(zip(p.tree.leaves, tree.leaves)):
             slot = p.carried.get(i)
-            made = None if slot is None else _next(slot, y)
+            made = None if slot is None else next_value(slot, y)
             if made is not None:
                 yields.append(made)
             elif slot is None and same(x, y):
@@ -217,10 +158,10 @@ class Loop:
             elif (slot is None and slot_of(x, y) is not None and p.carry(i)) or (slot is not None and p.weaken(i, y)):
                 again = True
             else:
-                return self._lose(p, _leaf_mismatch(p, x, y, tree.whole))
+                return self._lose(p, leaf_mismatch(p, x, y, tree.whole))
         return again
 
-    def _lose(self, p: _Place, e: Mismatch) -> bool:
+    def _lose(self, p: Place, e: Mismatch) -> bool:
         if not isinstance(p.at, str) or p.at == INIT:
             raise TraceError(f"{e} of the loop", self.where, e.fix)
         p.lost = (f"{e} of the loop at {self.where}", e.fix)
@@ -256,7 +197,7 @@ class Loop:
             if before is after.whole or before is UNSET:
                 continue
             try:
-                joined = Joined(name, flatten(before), after, _WAYS)
+                joined = Joined(name, flatten(before), after, WAYS)
             except Mismatch as e:
                 lose(self.state, name, f"{e} of the loop at {self.where}", e.fix)
                 continue
@@ -284,7 +225,7 @@ class Loop:
                 if not next(kept):
                     leaves[i] = slot.wrap(result)
             if item.carried:
-                _put(cells, contents, item.at, item.tree.rebuild(leaves))
+                put(cells, contents, item.at, item.tree.rebuild(leaves))
             done.add(name)
         for name in self.state.cells:
             if name not in done:
@@ -303,37 +244,6 @@ class Loop:
             text = f"{name} is given a value only inside the loop at {self.where}, which may have no iteration"
             lose(self.state, name, text, f"give {name} a value before the loop")
         cells[name] = UNSET
-
-
-def _put(cells: dict[str, Any], contents: list[Any], at: Any, value: Any) -> None:
-    if isinstance(at, str):
-        cells[at] = value
-    else:
-        i, key = at
-        contents[i] = type(contents[i])(contents[i])
-        contents[i][key] = value
-
-
-def _next(slot: Slot, y: Any) -> Value | None:
-    """A carried leaf's next value, ``None`` when its type is another."""
-    if slot.number is not None:
-        if not isinstance(y, Number):
-            return None
-        made = as_numeric(y, slot.number)
-        return made.ir_value() if type(made) is slot.number else None
-    if not isinstance(y, Value) or weaker(slot.type, y.type) != slot.type:
-        return None
-    return y if y.type == slot.type else lowered(y, slot.type)
-
-
-def _leaf_mismatch(p: _Place, x: Any, y: Any, value: Any) -> Mismatch:
-    if len(p.tree.leaves) == 1:
-        x, y = p.start, value
-    slot = next(iter(p.carried.values()), None)
-    if isinstance(x, Number) and isinstance(y, Number) and slot is not None and slot.number is not None:
-        # A Python number has a type only from here on; the message names it.
-        x = slot.number(x) if not is_traced(x) else x
-    return mismatch(p.name, x, y, _WAYS)
 
 
 def traced_for(

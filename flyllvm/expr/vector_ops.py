@@ -35,7 +35,7 @@ def joined(a: Any, b: Any, arithmetic: bool = True) -> tuple[Vector, Vector]:
 
 def _common_shape(a: Shape, b: Shape) -> Shape:
     fa, fb = flat_shape(a), flat_shape(b)
-    if fa == fb or tuple(n for n in fa if n > 1) == tuple(n for n in fb if n > 1):
+    if fa == fb:
         return a
     n = max(len(fa), len(fb))
     pa, pb = fa + (1,) * (n - len(fa)), fb + (1,) * (n - len(fb))
@@ -52,7 +52,7 @@ def _common_shape(a: Shape, b: Shape) -> Shape:
 def _shaped(v: Vector, shape: Shape) -> Vector:
     if v.shape == shape:
         return v
-    same = tuple(n for n in flat_shape(v.shape) if n > 1) == tuple(n for n in flat_shape(shape) if n > 1)
+    same = flat_shape(v.shape) == flat_shape(shape)
     return Vector(v.ir_value(), v.dtype, shape) if same else broadcast(v, shape)
 
 
