@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flyllvm
@@ -107,6 +108,21 @@ def test_llvm_ir_gives_the_code_object_of_its_python(run: Any, tmp_path: Path) -
     assert (status, err) == (0, "") and "gemm for gfx942" in out
     assert target.read_bytes() == load("gemm").compile_gemm().code_object.image
     assert "s_endpgm" in run(ll, "--emit", "asm")[1]
+
+
+@pytest.mark.sim
+def test_the_llvm_ir_of_an_example_runs_under_the_sim_command(
+    run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = np.arange(1030, dtype=np.float32), np.full(1030, 0.5, np.float32)
+    for name, array in (("a", a), ("b", b), ("want", a + b), ("wrong", a - b)):
+        np.save(tmp_path / f"{name}.npy", array)
+    run(EXAMPLES / "vector_add.py", *VECTOR, "--emit", "llvm", "-o", tmp_path / "add.ll")
+    tensors = [f"--arg={tmp_path}/a.npy", "--arg=i32:1030", f"--arg={tmp_path}/b.npy", "--arg=i32:1030"]
+    arguments = [str(tmp_path / "add.ll"), "--grid=2", "--block=256", *tensors, "--arg=f32[1030]", "--arg=i32:1030"]
+    assert main(["sim", *arguments, f"--expect={tmp_path}/want.npy"]) == 0
+    assert main(["sim", *arguments, f"--expect={tmp_path}/wrong.npy"]) == 1
+    assert "argument 4 differs" in capsys.readouterr().err
 
 
 def test_constants_reach_the_kernel(run: Any) -> None:
