@@ -11,11 +11,21 @@ class Unfreezable(Exception):
 
 
 _PLAIN = (str, bytes, type(None), type, BuiltinFunctionType, ModuleType, CodeType, type(...), complex)
-_MAX_DEPTH = 12
+_MAX_PARTS = 20_000
 _MAX_ARRAY_BYTES = 1 << 16
 
 
-def freeze(value: Any, depth: int = 0) -> Any:
+class _Walk:
+    """One walk over a value: what it is inside of, and how much it has seen."""
+
+    __slots__ = ("count", "inside")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.inside: set[int] = set()
+
+
+def freeze(value: Any, walk: _Walk | None = None) -> Any:
     """A hashable stand-in for a value: two values with equal keys give the same code.
 
     Raises:
@@ -28,22 +38,34 @@ def freeze(value: Any, depth: int = 0) -> Any:
         return (cls, value.hex())
     if isinstance(value, _PLAIN):
         return value
-    if depth > _MAX_DEPTH:
-        raise Unfreezable(f"{cls.__name__} nests more than {_MAX_DEPTH} levels")
+    if walk is None:
+        walk = _Walk()
+    walk.count += 1
+    if id(value) in walk.inside or walk.count > _MAX_PARTS:
+        why = "holds itself" if id(value) in walk.inside else f"has more than {_MAX_PARTS} parts"
+        raise Unfreezable(f"a {cls.__name__} that {why}")
+    walk.inside.add(id(value))
+    try:
+        return _composite(value, cls, walk)
+    finally:
+        walk.inside.discard(id(value))
+
+
+def _composite(value: Any, cls: type, walk: _Walk) -> Any:
     if cls in (tuple, list):
-        return (cls, *(freeze(v, depth + 1) for v in value))
+        return (cls, *(freeze(v, walk) for v in value))
     if cls in (set, frozenset):
-        return (cls, frozenset(freeze(v, depth + 1) for v in value))
+        return (cls, frozenset(freeze(v, walk) for v in value))
     if isinstance(value, dict):
-        return (cls, *((freeze(k, depth + 1), freeze(v, depth + 1)) for k, v in value.items()))
+        return (cls, *((freeze(k, walk), freeze(v, walk)) for k, v in value.items()))
     if cls is FunctionType:
-        return _function(value, depth)
+        return _function(value, walk)
     if cls is MethodType:
-        return ("method", freeze(value.__self__, depth + 1), _function(value.__func__, depth))
-    return _object(value, cls, depth)
+        return ("method", freeze(value.__self__, walk), _function(value.__func__, walk))
+    return _object(value, cls, walk)
 
 
-def _function(fn: Any, depth: int) -> Any:
+def _function(fn: Any, walk: _Walk) -> Any:
     """A function by its code and what it closes over; its globals are watched apart."""
     cells = []
     for cell in fn.__closure__ or ():
@@ -52,30 +74,38 @@ def _function(fn: Any, depth: int) -> Any:
         except ValueError:  # not assigned yet
             continue
         # A function that calls itself closes over itself.
-        cells.append("self" if content is fn else freeze(content, depth + 1))
-    defaults = freeze((fn.__defaults__, fn.__kwdefaults__), depth + 1)
+        cells.append("self" if content is fn else freeze(content, walk))
+    defaults = freeze((fn.__defaults__, fn.__kwdefaults__), walk)
     return ("function", fn.__code__, id(fn.__globals__), tuple(cells), defaults)
 
 
-def _object(value: Any, cls: type, depth: int) -> Any:
+def _object(value: Any, cls: type, walk: _Walk) -> Any:
     module = cls.__module__
     if module.startswith("flyllvm."):
-        return _ours(value, cls, depth)
+        return _ours(value, cls, walk)
     if hasattr(value, "__array_interface__") and hasattr(value, "tobytes"):
         if value.nbytes > _MAX_ARRAY_BYTES:
             raise Unfreezable(f"an array of {value.nbytes} bytes")
         return (cls, str(value.dtype), value.shape, value.tobytes())
+    if holds_data(value):
+        raise Unfreezable(f"the data of a {cls.__name__}")
     if isinstance(value, (tuple, int, float, str)):  # named tuples, enumerations of numbers
         plain: Any = next(c for c in (tuple, int, float, str) if isinstance(value, c))
-        return (cls, freeze(plain(value), depth + 1))
+        return (cls, freeze(plain(value), walk))
     names = [s for c in cls.__mro__ for s in _slots(c)]
     state = getattr(value, "__dict__", None)
     if state is not None or names:
-        parts = [(n, freeze(getattr(value, n), depth + 1)) for n in names if hasattr(value, n)]
-        return (cls, *parts, *((n, freeze(v, depth + 1)) for n, v in (state or {}).items()))
+        parts = [(n, freeze(getattr(value, n), walk)) for n in names if hasattr(value, n)]
+        return (cls, *parts, *((n, freeze(v, walk)) for n, v in (state or {}).items()))
     if not _has_own_hash(cls):
         raise Unfreezable(f"a {cls.__name__}")
     return (cls, value)
+
+
+def holds_data(value: Any) -> bool:
+    """Whether a value is an array, whose data can change behind its attributes."""
+    cls = type(value)
+    return any(hasattr(cls, name) for name in ("data_ptr", "__dlpack__", "__array_interface__", "__array__"))
 
 
 def _has_own_hash(cls: Any) -> bool:
@@ -88,7 +118,7 @@ def _slots(cls: type) -> tuple[str, ...]:
     return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
 
 
-def _ours(value: Any, cls: type, depth: int) -> Any:
+def _ours(value: Any, cls: type, walk: _Walk) -> Any:
     """Objects of the language: types of the IR and atoms print all that they are."""
     kind = getattr(value, "type", None)
     text = getattr(kind, "text", None)
@@ -97,10 +127,16 @@ def _ours(value: Any, cls: type, depth: int) -> Any:
     text = getattr(value, "text", None)
     if isinstance(text, str):
         return (cls, text)
+    number = getattr(value, "static_value", None)
+    if number is not None:  # a number of the language
+        known = number()
+        if known is None:
+            raise Unfreezable(f"a run-time {cls.__name__}")
+        return (cls, freeze(known, walk))
     if _has_own_hash(cls):
         return (cls, value)
     fn = getattr(value, "fn", None)
     if type(fn) is FunctionType:  # a kernel or host function
-        return (cls, id(value), _function(fn, depth))
+        return (cls, id(value), _function(fn, walk))
     names = [s for c in cls.__mro__ for s in _slots(c)]
-    return (cls, *(freeze(getattr(value, n), depth + 1) for n in names if hasattr(value, n)))
+    return (cls, *(freeze(getattr(value, n), walk) for n in names if hasattr(value, n)))

@@ -12,7 +12,7 @@ import sys
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .freeze import Unfreezable, freeze
+from .freeze import Unfreezable, freeze, holds_data
 
 _MISSING = object()
 _STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -159,7 +159,7 @@ class _Walk:
 
     def _contents(self, value: Any, cls: type) -> None:
         state = getattr(value, "__dict__", None)
-        if isinstance(state, dict) and not cls.__module__.startswith("flyllvm."):
+        if isinstance(state, dict) and not cls.__module__.startswith("flyllvm.") and not holds_data(value):
             self._attributes(state)
             self.reach(cls)
             return
