@@ -38,16 +38,33 @@ def lowered(args: tuple[Any, ...], format_str: str) -> tuple[str, list[Numeric]]
     values: list[Numeric] = []
     if not format_str:
         return " ".join(_shown(a, values) for a in args), values
-    pieces = format_str.replace("{{", "\0").replace("}}", "\1").split("{}")
-    if len(pieces) - 1 != len(args) or any("{" in p or "}" in p for p in pieces):
+    pieces = _pieces(format_str)
+    if pieces is None or len(pieces) - 1 != len(args):
         raise TraceError(
             f"printf({format_str!r}) with {len(args)} arguments",
             Builder.current().location(),
             "write one {} for each argument, and {{ for a brace",
         )
-    pieces = [p.replace("\0", "{{").replace("\1", "}}") for p in pieces]
-    text = pieces[0] + "".join(_shown(a, values) + p for a, p in zip(args, pieces[1:], strict=True))
+    text = pieces[0] + "".join([_shown(a, values) + p for a, p in zip(args, pieces[1:], strict=True)])
     return text, values
+
+
+def _pieces(text: str) -> list[str] | None:
+    """A format cut at its ``{}``; doubled braces stay doubled.  ``None`` where a brace stands alone."""
+    out, i = [""], 0
+    while i < len(text):
+        two = text[i : i + 2]
+        if two in ("{{", "}}"):
+            out[-1] += two
+        elif two == "{}":
+            out.append("")
+        elif text[i] in "{}":
+            return None
+        else:
+            out[-1] += text[i]
+            i -= 1
+        i += 2
+    return out
 
 
 def printf(*args: Any, format_str: str = "") -> None:

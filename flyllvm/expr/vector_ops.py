@@ -203,8 +203,9 @@ _install("lshift", _shift(True), shift=True)
 _install("rshift", _shift(False), shift=True)
 for _kind in ("lt", "le", "gt", "ge", "eq", "ne"):
     _install(_kind, _compare(_kind), reflected=False, bits=True)
-Vector.__pow__ = _power_of
-Vector.__rpow__ = lambda self, other: _power(*joined(other, self))
-_UNARY: dict[str, Callable[[Vector], Vector]] = {"__neg__": _neg, "__abs__": _abs, "__invert__": _invert}
-for _name, _method in _UNARY.items():
+_MORE: dict[str, Callable[..., Any]] = {
+    "__neg__": _neg, "__abs__": _abs, "__invert__": _invert, "__pow__": _power_of,
+    "__rpow__": lambda self, other: _power(*joined(other, self)),
+}  # fmt: skip
+for _name, _method in _MORE.items():
     setattr(Vector, _name, _method)

@@ -15,8 +15,9 @@ from flyllvm.errors import TraceError
 from .kernels import Tracing, elementwise
 
 A = np.arange(256, dtype=np.float32) - 100
-I = (np.arange(256) * 37 % 251 - 100).astype(np.int32)
+INTS = (np.arange(256) * 37 % 251 - 100).astype(np.int32)
 LONG = np.arange(1024, dtype=np.int32) % 7
+BACK = LONG[::-1].copy()
 
 
 @pytest.mark.sim
@@ -31,16 +32,14 @@ def test_arithmetic_and_comparison_are_elementwise() -> None:
         got = elementwise(fn, [A], fx.Float32, np.float32, vector=4)
         np.testing.assert_array_equal(got, fn(A).astype(np.float32))
     for fn in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
-        got = elementwise(
-            lambda u, v, f=fn: f(u, v).to(fx.Int32), [LONG, LONG[::-1].copy()], fx.Int32, np.int32, vector=8
-        )
-        np.testing.assert_array_equal(got, fn(LONG, LONG[::-1]))
+        got = elementwise(lambda u, v, f=fn: f(u, v).to(fx.Int32), [LONG, BACK], fx.Int32, np.int32, vector=8)
+        np.testing.assert_array_equal(got, fn(LONG, BACK))
 
 
 @pytest.mark.sim
 def test_integer_vectors_divide_as_python_does() -> None:
     for fn in (lambda v: v // 7, lambda v: v % -5, lambda v: ~v & 15, lambda v: (v << 2) ^ (v >> 1), lambda v: 3 - v):
-        np.testing.assert_array_equal(elementwise(fn, [I], fx.Int32, np.int32, vector=4), fn(I))
+        np.testing.assert_array_equal(elementwise(fn, [INTS], fx.Int32, np.int32, vector=4), fn(INTS))
 
 
 @pytest.mark.sim
@@ -60,31 +59,31 @@ def test_reductions() -> None:
         got = elementwise(lambda v, o=op: fx.full(4, v.reduce(o)), [x], fx.Float32, np.float32, vector=4)
         np.testing.assert_array_equal(got.reshape(-1, 4)[:, 0], reference.reduce(x.reshape(-1, 4), axis=1))
     for op, reference in {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}.items():
-        got = elementwise(lambda v, o=op: fx.full(4, v.reduce(o)), [I], fx.Int32, np.int32, vector=4)
-        np.testing.assert_array_equal(got.reshape(-1, 4)[:, 0], reference.reduce(I.reshape(-1, 4), axis=1))
-    got = elementwise(lambda v: fx.full(4, v.reduce("add", 1000)), [I], fx.Int32, np.int32, vector=4)
-    np.testing.assert_array_equal(got.reshape(-1, 4)[:, 0], 1000 + I.reshape(-1, 4).sum(axis=1))
+        got = elementwise(lambda v, o=op: fx.full(4, v.reduce(o)), [INTS], fx.Int32, np.int32, vector=4)
+        np.testing.assert_array_equal(got.reshape(-1, 4)[:, 0], reference.reduce(INTS.reshape(-1, 4), axis=1))
+    got = elementwise(lambda v: fx.full(4, v.reduce("add", 1000)), [INTS], fx.Int32, np.int32, vector=4)
+    np.testing.assert_array_equal(got.reshape(-1, 4)[:, 0], 1000 + INTS.reshape(-1, 4).sum(axis=1))
 
 
 @pytest.mark.sim
 def test_shuffle_slice_insert_and_runtime_index() -> None:
-    four = I.reshape(-1, 4)
-    got = elementwise(lambda v: v.shuffle(v, [3, 2, 5, 4]), [I], fx.Int32, np.int32, vector=4)
+    four = INTS.reshape(-1, 4)
+    got = elementwise(lambda v: v.shuffle(v, [3, 2, 5, 4]), [INTS], fx.Int32, np.int32, vector=4)
     np.testing.assert_array_equal(got.reshape(-1, 4), four[:, [3, 2, 1, 0]])
-    got = elementwise(lambda v: v.with_element(2, 7).with_element(0, v[3]), [I], fx.Int32, np.int32, vector=4)
+    got = elementwise(lambda v: v.with_element(2, 7).with_element(0, v[3]), [INTS], fx.Int32, np.int32, vector=4)
     want = four.copy()
     want[:, 2], want[:, 0] = 7, four[:, 3]
     np.testing.assert_array_equal(got.reshape(-1, 4), want)
-    got = elementwise(lambda v: fx.full(4, v[fx.thread_idx.x % 4]), [I], fx.Int32, np.int32, vector=4)
+    got = elementwise(lambda v: fx.full(4, v[fx.thread_idx.x % 4]), [INTS], fx.Int32, np.int32, vector=4)
     np.testing.assert_array_equal(got.reshape(-1, 4)[:, 0], four[np.arange(64), np.arange(64) % 4])
-    got = elementwise(lambda v: fx.Vector.from_elements([*v[2:], *v[:2]]), [I], fx.Int32, np.int32, vector=4)
+    got = elementwise(lambda v: fx.Vector.from_elements([*v[2:], *v[:2]]), [INTS], fx.Int32, np.int32, vector=4)
     np.testing.assert_array_equal(got.reshape(-1, 4), four[:, [2, 3, 0, 1]])
 
 
 @pytest.mark.sim
 def test_bitcast_keeps_bits() -> None:
-    got = elementwise(lambda v: v.bitcast(fx.Float16).bitcast(fx.Int32) + 1, [I], fx.Int32, np.int32, vector=4)
-    np.testing.assert_array_equal(got, I + 1)
+    got = elementwise(lambda v: v.bitcast(fx.Float16).bitcast(fx.Int32) + 1, [INTS], fx.Int32, np.int32, vector=4)
+    np.testing.assert_array_equal(got, INTS + 1)
     h = A.astype(ml_dtypes.bfloat16)
     got = elementwise(lambda v: v.bitcast(fx.Uint16) ^ 0x8000, [h], fx.Uint16, np.uint16, vector=4)
     np.testing.assert_array_equal(got, (-h).view(np.uint16))
@@ -98,8 +97,8 @@ def test_broadcast_repeats_modes_of_extent_one() -> None:
         assert table.shape == (4, 4)
         return fx.Vector.from_elements([table[i, (i + 1) % 4] for i in range(4)])
 
-    got = elementwise(fn, [I], fx.Int32, np.int32, vector=4).reshape(-1, 4)
-    np.testing.assert_array_equal(got, I.reshape(-1, 4) * 10 + np.roll(I.reshape(-1, 4), -1, axis=1))
+    got = elementwise(fn, [INTS], fx.Int32, np.int32, vector=4).reshape(-1, 4)
+    np.testing.assert_array_equal(got, INTS.reshape(-1, 4) * 10 + np.roll(INTS.reshape(-1, 4), -1, axis=1))
 
 
 def test_shapes_are_kept() -> None:
