@@ -14,9 +14,10 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, TraceError
-from ..expr import control_flow
+from ..expr import control_errors, control_flow, control_range
 from ..ir.location import REGION_SUFFIX, is_author_file
-from .rewrite_ast import HOOKS, REGION, Rewriter, local_names
+from .rewrite_ast import Rewriter, local_names
+from .rewrite_nodes import HOOKS, REGION
 from .rewrite_source import find, future_flags, is_author_code
 
 if TYPE_CHECKING:
@@ -27,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class _Hooks:
-    """What the rewritten code calls, as attributes: the hooks of ``expr.control_flow``, and ``callee``."""
+    """What the rewritten code calls, as attributes: the hooks of ``expr``, and ``callee``."""
 
     if_ = staticmethod(control_flow.if_)
-    for_ = staticmethod(control_flow.for_)
-    while_ = staticmethod(control_flow.while_)
+    for_ = staticmethod(control_range.for_)
+    while_ = staticmethod(control_range.while_)
     ifexp = staticmethod(control_flow.ifexp)
     and_ = staticmethod(control_flow.and_)
     or_ = staticmethod(control_flow.or_)
     not_ = staticmethod(control_flow.not_)
     compare = staticmethod(control_flow.compare)
-    plain = staticmethod(control_flow.plain)
-    plain_range = staticmethod(control_flow.plain_range)
+    plain = staticmethod(control_errors.plain)
+    plain_range = staticmethod(control_errors.plain_range)
     callee: Callable[[Any], Any]
 
 
@@ -125,13 +126,13 @@ class AuthorErrors:
 
     def __exit__(self, kind: object, error: BaseException | None, tb: object) -> None:
         if isinstance(error, FlyError):
-            error.at(control_flow.author_location(error, self.b.root_code) or self.b.kernel.loc)
+            error.at(control_errors.author_location(error, self.b.root_code) or self.b.kernel.loc)
             name = _without_source(error)
             if name:
                 text = f"{name} runs as plain Python: its source must be in a file, unchanged since it was loaded"
                 error.fix = f"{error.fix}; {text}" if error.fix else text
         elif isinstance(error, NameError):
-            reason = control_flow.explain(error, self.b, self.b.root_code)
+            reason = control_errors.explain(error, self.b, self.b.root_code)
             if reason is not None:
                 raise reason from None
 

@@ -8,28 +8,26 @@ not depend on a loop is outside of it before LLVM sees the kernel.
 from __future__ import annotations
 
 import threading
-from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TraceError, VerifyError
+from ..errors import TraceError
 from . import ops_atomic, ops_atoms, ops_fly, types as t  # noqa: F401 (operations are made by name)
 from .build_arith import ArithBuilder
+from .build_control import LOOPS, ControlBuilder
 from .build_fly import FlyBuilder
 from .build_index import IndexBuilder
 from .core import OPS, Block, Kernel, Op, Value
 from .location import Location, capture
-from .ops_control import Condition, For, If, While, Yield
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..target import Target
 
 _LOCAL = threading.local()
-_LOOPS = ("scf.for", "scf.while")
 
 
-class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
+class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
     """Builds the body of one kernel.
 
     Use as a context manager: inside ``with`` it is the current builder, which arithmetic on values
@@ -129,7 +127,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
             if defined is not None and defined.depth > depth:
                 depth = defined.depth
         block = self.block
-        while block.depth > depth and block.parent is not None and block.parent.name in _LOOPS:
+        while block.depth > depth and block.parent is not None and block.parent.name in LOOPS:
             outer = block.parent.parent
             if outer is None:
                 break
@@ -141,212 +139,6 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder):
         self._memo.setdefault(id(block), {})
         self._keep.append(block)
         self.block = block
-
-    # --- control flow ----------------------------------------------------------------------------
-
-    def _open(self, cls: type[Op], operands: Sequence[Value], result_types: Sequence[t.Type], regions: int) -> Op:
-        made = cls(operands, result_types, None, [Block((), None, self.block.depth + 1) for _ in range(regions)])
-        made.loc = self.location()
-        made.parent = self.block
-        return made
-
-    def _region(self, region: Block, body: Callable[..., Sequence[Value] | None], *args: Value) -> list[Value]:
-        outer = self.block
-        self.enter(region)
-        try:
-            return list(body(*args) or ())
-        finally:
-            self.block = outer
-
-    def _close(self, region: Block, values: Sequence[Value], cls: type[Op] = Yield) -> None:
-        region.append(cls(values, (), None, (), self.location()))
-
-    def if_(
-        self,
-        cond: Value,
-        then: Callable[[], Sequence[Value] | None],
-        otherwise: Callable[[], Sequence[Value] | None] | None = None,
-    ) -> list[Value]:
-        """``scf.if``; the callbacks build the branches and return the values they yield.
-
-        Raises:
-            VerifyError: The branches yield different types.
-        """
-        made = self._open(If, [cond], (), 2)
-        first = self._region(made.regions[0], then)
-        second = self._region(made.regions[1], otherwise) if otherwise is not None else []
-        if [v.type for v in first] != [v.type for v in second]:
-            raise VerifyError(
-                f"the branches of an if yield {[str(v.type) for v in first]} and {[str(v.type) for v in second]}",
-                made.loc,
-                "give every variable the same type in both branches",
-            )
-        self._close(made.regions[0], first)
-        self._close(made.regions[1], second)
-        made.results = [Value(v.type, made, i) for i, v in enumerate(first)]
-        self.block.append(made)
-        return made.results
-
-    def branch(
-        self,
-        cond: Value,
-        then: Callable[[], object],
-        otherwise: Callable[[], object],
-        join: Callable[[Callable[[int, Callable[[], list[Value]]], list[Value]]], tuple[list[Value], list[Value]]],
-    ) -> list[Value]:
-        """``scf.if`` that decides what its branches yield once both are built; selects where both are small and pure.
-
-        Args:
-            cond: The condition, an i1.
-            then: Builds the first branch.
-            otherwise: Builds the second branch.
-            join: Returns the values both yield; its argument ``within(i, make)`` runs ``make`` at the end of branch i.
-        """
-        made = self._open(If, [cond], (), 2)
-        regions = made.regions
-        self._region(regions[0], lambda: then() and ())
-        self._region(regions[1], lambda: otherwise() and ())
-        first, second = join(lambda i, make: self._region(regions[i], make))
-        if _is_cheap(made, first, second):
-            return self._selects(made, first, second)
-        self._close(regions[0], first)
-        self._close(regions[1], second)
-        made.results = [Value(v.type, made, i) for i, v in enumerate(first)]
-        for result, x, y in zip(made.results, first, second):
-            if isinstance(result.type, t.IntType):
-                result.divisibility = gcd(x.divisibility, y.divisibility)
-                if x.range and y.range:
-                    result.range = (min(x.range[0], y.range[0]), max(x.range[1], y.range[1]))
-        self.block.append(made)
-        return made.results
-
-    def _selects(self, made: Op, first: Sequence[Value], second: Sequence[Value]) -> list[Value]:
-        """The operations of both branches here, and a select for each value."""
-        moved: dict[int, Value] = {}
-        outer = self.loc
-        for region in made.regions:
-            for o in region.ops:
-                self.loc = o.loc
-                operands = [moved.get(id(v), v) for v in o.operands]
-                new = self.emit(o.name, operands, [r.type for r in o.results], o.attrs or None)
-                for old, result in zip(o.results, new.results):
-                    moved[id(old)] = result
-                    result.divisibility = max(result.divisibility, old.divisibility)
-                    result.range = result.range or old.range
-        self.loc = made.loc
-        cond = made.operands[0]
-        out = [self._select(cond, moved.get(id(x), x), moved.get(id(y), y)) for x, y in zip(first, second)]
-        self.loc = outer
-        return out
-
-    def _select(self, cond: Value, x: Value, y: Value) -> Value:
-        if x.type == t.I1 and y.static_value() == 0:
-            return self.andi(cond, x)
-        if x.type == t.I1 and x.static_value() == 1:
-            return self.ori(cond, y)
-        return self.select(cond, x, y)
-
-    def for_(
-        self,
-        lower: int | Value,
-        upper: int | Value,
-        step: int | Value,
-        inits: Sequence[Value],
-        body: Callable[..., Sequence[Value] | None],
-    ) -> list[Value]:
-        """``scf.for``; ``body(index, *carried)`` returns the carried values of the next iteration."""
-        low, high, stride = self.same_width(lower, upper, step)
-        made = self._open(For, [low, high, stride, *inits], [v.type for v in inits], 1)
-        region = made.regions[0]
-        index = region.add_arg(low.type)
-        first, last, by = low.static_value(), high.static_value(), stride.static_value()
-        if first is not None:
-            index.range = (first, max(first, last - 1) if last is not None else (1 << (low.width - 1)) - 1)
-            if by is not None:
-                index.divisibility = gcd(first, by) or 1
-        carried = [region.add_arg(v.type) for v in inits]
-        outer = self.block
-        values = self._region(region, body, index, *carried)
-        self._check_carried(made, [v.type for v in made.operands[3:]], values)
-        self._close(region, values)
-        outer.append(made)
-        return made.results
-
-    def while_(
-        self,
-        inits: Sequence[Value],
-        before: Callable[..., tuple[Value, Sequence[Value]]],
-        after: Callable[..., Sequence[Value] | None],
-    ) -> list[Value]:
-        """``scf.while``; ``before(*inits)`` returns (condition, values), ``after(*values)`` the next inits."""
-        made = self._open(While, inits, (), 2)
-        args = [made.regions[0].add_arg(v.type) for v in inits]
-        outer = self.block
-        self.enter(made.regions[0])
-        try:
-            cond, passed = before(*args)
-        finally:
-            self.block = outer
-        self._close(made.regions[0], [cond, *passed], Condition)
-        body_args = [made.regions[1].add_arg(v.type) for v in passed]
-        values = self._region(made.regions[1], after, *body_args)
-        self._check_carried(made, [v.type for v in made.operands], values)
-        self._close(made.regions[1], values)
-        made.results = [Value(a.type, made, i) for i, a in enumerate(made.regions[1].args)]
-        outer.append(made)
-        return made.results
-
-    def carry(self, init: Value) -> None:
-        """One more carried value for the loop whose body is being built; the body yields its next value last."""
-        loop = self.block.parent
-        if loop is None or loop.name not in _LOOPS:
-            raise VerifyError("carry outside of a loop body", self.location(), "call it in the body of a loop")
-        loop.operands.append(init)
-        self.block.add_arg(init.type)
-        if loop.name == "scf.for":
-            loop.results.append(Value(init.type, loop, len(loop.results)))
-        else:
-            before = loop.regions[0]
-            before.ops[-1].operands.append(before.add_arg(init.type))
-
-    def mark(self) -> tuple[Block, int]:
-        """The present place, for ``rollback``."""
-        return self.block, len(self.block.ops)
-
-    def rollback(self, mark: tuple[Block, int]) -> None:
-        """Takes back what was made in this block since the mark, except pure operations that do not use it."""
-        block, count = mark
-        gone: set[int] = set()
-        kept: list[Op] = []
-        for o in block.ops[count:]:
-            if o.pure and not any(id(v) in gone for v in o.operands):
-                kept.append(o)
-            else:
-                gone.update(id(r) for r in o.results)
-        dropped = {id(o) for o in block.ops[count:]} - {id(o) for o in kept}
-        block.ops[count:] = kept
-        memo = self._memo[id(block)]
-        for key in [k for k, o in memo.items() if id(o) in dropped]:
-            del memo[key]
-
-    def _check_carried(self, made: Op, want: list[t.Type], values: Sequence[Value]) -> None:
-        got = [v.type for v in values]
-        if got != want:
-            raise VerifyError(
-                f"a loop carries {[str(x) for x in want]} but its body yields {[str(x) for x in got]}",
-                made.loc,
-                "keep the type of every carried variable the same over iterations",
-            )
-
-
-#: Operations that two branches may have together to run without a branch.
-_CHEAP = 8
-
-
-def _is_cheap(made: Op, first: Sequence[Value], second: Sequence[Value]) -> bool:
-    ops = [o for region in made.regions for o in region.ops]
-    plain = all(isinstance(v.type, t.ScalarType) for v in (*first, *second))
-    return plain and len(ops) <= _CHEAP and all(o.pure and not o.regions for o in ops)
 
 
 def _freeze(attrs: dict[str, Any]) -> tuple[Any, ...]:

@@ -1,0 +1,152 @@
+"""Hooks of loops: Python's where everything is known, traced where a bound or condition is not."""
+
+from __future__ import annotations
+
+import operator
+from types import CellType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TraceError
+from ..ir.builder import Builder
+from ..ir.core import Value
+from .control_errors import is_traced_range
+from .control_join import truth
+from .control_loop import Loop, traced_for, traced_while
+from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def while_(test: Callable[[], Any], body: Callable[[], Any], early: Sequence[str], late: Sequence[str]) -> None:
+    """``while``: Python's until its condition is known at run time only.
+
+    Args:
+        test: The condition.
+        body: The body.
+        early: Variables that an iteration may read before it assigns them.
+        late: The other variables it assigns.
+    """
+    while True:
+        b = Builder.active()
+        mark = b.mark() if b is not None else None
+        flag = truth(test())
+        if flag is False:
+            return
+        if flag is not True:
+            break
+        body()
+    if b is None or mark is None:
+        raise TraceError("a run-time condition outside of a kernel", fix="use it inside a @flyc.kernel")
+    b.rollback(mark)
+    traced_while(test, body, Loop((body, test), early, late))
+
+
+def for_(
+    range_: Any,
+    body: Callable[[Any], Any],
+    early: Sequence[str],
+    late: Sequence[str],
+    *args: Any,
+    **keywords: Any,
+) -> Any:
+    """``for ... in range(...)``; returns the carried list of ``init=``.
+
+    Args:
+        range_: What the author's name ``range`` stands for.
+        body: The body.
+        early: Variables that an iteration may read before it assigns them.
+        late: The other variables it assigns.
+        args: Arguments of ``range``.
+        keywords: ``init``, ``unroll`` and ``unroll_full``.
+    """
+    if not is_traced_range(range_, args, keywords):
+        for item in range_(*args, **keywords):
+            body(item)
+        return None
+    return _traced_range(body, early, late, args, **keywords)
+
+
+def _traced_range(
+    body: Callable[[Any], Any],
+    early: Sequence[str],
+    late: Sequence[str],
+    args: Sequence[Any],
+    init: Sequence[Any] | None = None,
+    unroll: int = -1,
+    unroll_full: bool = False,
+) -> Any:
+    low, high, step = _bounds(args)
+    by = step if isinstance(step, int) else None
+    if by == 0:
+        raise TraceError("range() with step 0", Builder.current().location(), "use a step that is not zero")
+    hint = _unroll(unroll, unroll_full)
+    if init is None:
+        loop = Loop((body,), early, late)
+        run = body
+    else:
+        held = CellType(list(init))
+        loop = Loop((body,), early, late, held)
+
+        def run(i: Any) -> None:
+            # The body gets a list of its own: what it hands on is what it returns.
+            held.cell_contents = list(body((i, list(held.cell_contents))))
+
+    if by is not None and by < 0:
+        start, count = low, (as_numeric(low) - as_numeric(high) + (-by - 1)) // -by
+        traced_for(0, count._v, 1, lambda j: as_numeric(start) + _index(j) * by, run, loop)
+    else:
+        traced_for(low, high, step, _index, run, loop)
+    if hint is not None:
+        loop.b.block.ops[-1].attrs["unroll"] = hint
+    return None if init is None else list(held.cell_contents)
+
+
+def _index(v: Value) -> Any:
+    return Int64.wrap(v) if v.width == 64 else Int32.wrap(v)
+
+
+def _bounds(args: Sequence[Any]) -> tuple[Any, Any, Any]:
+    if not 1 <= len(args) <= 3:
+        raise TraceError(
+            f"range() with {len(args)} arguments", Builder.current().location(), "give stop; start, stop; or all three"
+        )
+    parts = [_bound(a) for a in args]
+    if len(parts) == 1:
+        return 0, parts[0], 1
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else 1
+
+
+def _bound(x: Any) -> Any:
+    """A bound as a Python int or a 32- or 64-bit IR value."""
+    if isinstance(x, Value):
+        x = as_numeric(x)
+    if isinstance(x, Numeric):
+        fits = x.signed is not None and type(x) is not Boolean and (x.signed or x.width < 32) and x.width <= 64
+        if not fits:
+            raise TraceError(
+                f"a loop bound of type {type(x)}",
+                Builder.current().location(),
+                "loop bounds are Int32 or Int64: convert it with .to(fx.Int32)",
+            )
+        if x.is_static:
+            return int(x)
+        return x._v if isinstance(x, (Int32, Int64)) else Int32(x)._v
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise TraceError(
+            f"a loop bound of type {type(x).__name__}", Builder.current().location(), "use an int or fx.Int32"
+        ) from None
+
+
+def _unroll(unroll: Any, full: Any) -> bool | int | None:
+    if not isinstance(full, bool) or isinstance(unroll, bool) or not isinstance(unroll, int) or unroll == 0:
+        raise TraceError(
+            f"range(unroll={unroll!r}, unroll_full={full!r})",
+            Builder.current().location(),
+            "unroll is a positive compile-time int (1: not at all), unroll_full a bool",
+        )
+    if full:
+        return True
+    return None if unroll < 0 else False if unroll == 1 else unroll
