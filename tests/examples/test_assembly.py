@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.programs import load
+from tests.examples.programs import EXAMPLES, load
 
 pytestmark = pytest.mark.llvm
 
@@ -59,6 +59,10 @@ def loops(lines: list[str]) -> list[list[str]]:
             if back:
                 bodies.append([x for x in lines[i : back[-1] + 1] if not x.startswith(".LBB")])
     return bodies
+
+
+def test_every_example_is_checked_here() -> None:
+    assert {file for file, _, _ in PROGRAMS.values()} == {path.stem for path in EXAMPLES.glob("*.py")}
 
 
 def test_the_check_sees_a_barrier_without_a_wait() -> None:
