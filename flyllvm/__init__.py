@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         link as link,
     )
     from .compiler import compile as compile
+    from .compiler.aot import load_artifact as load_artifact, save_artifacts as save_artifacts
     from .errors import (
         AtomError as AtomError,
         CodegenError as CodegenError,
@@ -55,6 +56,8 @@ _HOMES = {
     "compile": "compiler",
     "inspect": "codeobject",
     "link": "codeobject",
+    "load_artifact": "compiler.aot",
+    "save_artifacts": "compiler.aot",
     "simulate": "sim",
 }
 

@@ -19,7 +19,13 @@ EMIT = ("fly", "atoms", "ssa", "llvm", "opt", "asm", "obj", "hsaco")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("file", metavar="FILE", help="FILE.py[:kernel], FILE.fly or FILE.ll")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="FILE.py[:kernel], FILE.fly or FILE.ll")
+    parser.add_argument(
+        "--config",
+        metavar="FILE.json",
+        help='compile all that the file lists ({"kernels": [{"file": "a.py:k", "args": [...], "arch": [...], '
+        '"constants": {...}, "each": {...}}]}) into the folder OUT, with a manifest',
+    )
     parser.add_argument("--arch", help="target, e.g. gfx942 or gfx942:sramecc+:xnack- (default: FLYLLVM_ARCH)")
     parser.add_argument(
         "--arg",
@@ -37,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cov", type=int, default=5, choices=(4, 5, 6), help="code object version")
     parser.add_argument("--no-debug", action="store_true", help="leave line tables out")
     parser.add_argument("--no-ssa", action="store_true", help="keep register memory in memory (no SSA form)")
+    parser.add_argument("--no-cache", action="store_true", help="do without the disk cache")
     parser.add_argument("--wave-size", type=int, help="lanes in a wave, where the chip has both modes")
     parser.add_argument("--json", action="store_true", help="print JSON, and errors as a JSON object on stderr")
 
@@ -49,6 +56,12 @@ def run(ns: argparse.Namespace) -> int:
     """
     from ..compiler.compile import default_arch
 
+    if (ns.file is None) == (ns.config is None):
+        raise FlyError("flyllvm compile takes a FILE or --config", fix="give one of them")
+    if ns.config is not None:
+        from .compile_config import run_config
+
+        return run_config(ns)
     target = Target.parse(ns.arch or default_arch(), ns.wave_size)
     if ns.file.endswith(".ll"):
         data, report = _llvm_file(ns, target)
@@ -92,6 +105,7 @@ def _kernel(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[s
                 constants=constants(ns.const),
                 stop_after=stop,
                 ssa=not ns.no_ssa,
+                cache=not ns.no_cache,
                 **_settings(ns),
             )
     return _product(ns.emit, artifact), {"kernel": artifact.name, "timings": artifact.timings, "artifact": artifact}
