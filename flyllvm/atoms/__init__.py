@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: Modules of the target-neutral families, by mnemonic.
 FAMILIES = {
+    "fly.universal_atomic": "flyllvm.atoms.universal_atomic",
     "fly.universal_copy": "flyllvm.atoms.universal",
     "fly.universal_fma": "flyllvm.atoms.universal",
 }

@@ -96,7 +96,7 @@ def runner(op: RowMma, processor: str) -> probes.Run:
             for letter, x, element in zip("abc", operands, elements)
         }
         for scale, dtype in scales.items():
-            shape = operands[0].shape[:1] + (op.row.wave,)
+            shape = (*operands[0].shape[:1], op.row.wave)
             registers[scale] = np.full(shape, UNIT & (1 << 8 * dtype.itemsize) - 1, dtype)
         for text, (source, _) in em.moves.items():
             if source in registers:

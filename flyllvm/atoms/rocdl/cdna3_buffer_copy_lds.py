@@ -49,7 +49,7 @@ _TABLE = (
     (96, "buffer_load_dwordx3", ("gfx950",)),
     (128, "buffer_load_dwordx4", ("gfx950",)),
 )
-_ROWS = {bits: (instruction, targets) for bits, instruction, targets in _TABLE}
+_ROWS: dict[int, tuple[str, tuple[str, ...]]] = {bits: (instruction, targets) for bits, instruction, targets in _TABLE}
 
 
 class BufferCopyLds(StatefulCopy):
@@ -67,16 +67,18 @@ class BufferCopyLds(StatefulCopy):
 
     mnemonic = "fly_rocdl.cdna3.buffer_copy_lds"
     state = StateStruct("cdna3.buffer_copy_lds", SOFFSET, IMM_OFFSET)
+    #: Instruction and processors by bits.
+    rows = _ROWS
     targets: tuple[str, ...]
 
     def __init__(self, bits: int, cache: int | str | CachePolicy = 0) -> None:
-        if bits not in _ROWS:
+        if bits not in self.rows:
             raise AtomError(
-                f"cdna3.buffer_copy_lds<{bits}>: a lane cannot send {bits} bits to LDS",
+                f"{self.mnemonic.partition('.')[2]}<{bits}>: a lane cannot send {bits} bits to LDS",
                 fix="use 32 bits; 96 or 128 on gfx950",
             )
         self.bit_size = bits
-        self.targets = _ROWS[bits][1]
+        self.targets = self.rows[bits][1]
         self.cache = cache if isinstance(cache, CachePolicy) else CachePolicy(cache)
         self.params = f"{bits}" if self.cache.is_default else f"{bits}, cache = {self.cache.text}"
 
@@ -87,7 +89,7 @@ class BufferCopyLds(StatefulCopy):
 
     def alternatives(self, target: Target) -> str:
         """The widths the target has."""
-        legal = [f"{self.mnemonic}<{bits}>" for bits, (_, targets) in _ROWS.items() if target.processor in targets]
+        legal = [f"{self.mnemonic}<{bits}>" for bits, (_, targets) in self.rows.items() if target.processor in targets]
         if legal:
             return f"on {target.processor}: {', '.join(legal)}"
         return f"{target.processor} cannot load into LDS directly: copy through registers (buffer_copy, universal_copy)"
@@ -152,7 +154,7 @@ class BufferCopyLds(StatefulCopy):
 
     def describe(self) -> dict[str, object]:
         """The row as ``flyllvm atoms --json`` prints it."""
-        instruction = _ROWS[self.bit_size][0]
+        instruction = self.rows[self.bit_size][0]
         return super().describe() | {"instruction": dict.fromkeys(self.targets, instruction)}
 
 

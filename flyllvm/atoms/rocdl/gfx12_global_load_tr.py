@@ -1,0 +1,41 @@
+"""``gfx12.global_load_tr``: global loads that transpose, gfx1200, gfx1201 and gfx1250, waves of 32 lanes.
+
+``fly_rocdl.gfx12.global_load_tr<16, 128>``, and on gfx1250 ``<8, 64>``.  No lane map is public for the 8-bit form of
+gfx1200 and gfx1201, for their waves of 64 lanes, and for the 4-bit and 6-bit forms of gfx1250: those have no row.
+
+Source: RDNA4 ISA manual, GLOBAL_LOAD_TR; LLVM IntrinsicsAMDGPU; lane maps published by compilers.
+"""
+
+from __future__ import annotations
+
+from ...ir.protocols import register_payload
+from .gfx1250_ds_load_tr import BYTES
+from .transpose import TransposeCopy, TransposeRow, square
+
+ROWS = {
+    (16, 128): TransposeRow(
+        16, 128, square(16, 128, 8), "global.load.tr.b128.v8i16", "<8 x i16>",
+        {
+            "gfx1200": "global_load_tr_b128", "gfx1201": "global_load_tr_b128", "gfx1250": "global_load_tr16_b128",
+        },
+    ),
+    (8, 64): TransposeRow(8, 64, BYTES, "global.load.tr.b64.v2i32", "<2 x i32>", {"gfx1250": "global_load_tr8_b64"}),
+}  # fmt: skip
+
+
+class GlobalLoadTr(TransposeCopy):
+    """A transposing global load; see the module for the lane map."""
+
+    __slots__ = ()
+
+    mnemonic = "fly_rocdl.gfx12.global_load_tr"
+    rows = ROWS
+    space = "global"
+
+
+def atoms() -> list[GlobalLoadTr]:
+    """One atom for each row."""
+    return [GlobalLoadTr(g, bits) for g, bits in ROWS]
+
+
+register_payload(GlobalLoadTr.mnemonic, GlobalLoadTr.parse)
