@@ -87,8 +87,9 @@ def test_not_a_number_in_a_row_stays_in_its_row() -> None:
     assert np.isnan(c[32]).all()
 
 
-def test_gfx950_agrees_too() -> None:
-    assert gemm().check(129, 132, 72, compiled=compiled(8, 4, "gfx950"))
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
+def test_the_neighbouring_chips_agree_too(arch: str) -> None:
+    assert gemm().check(129, 132, 72, compiled=compiled(8, 4, arch))
 
 
 def test_operands_that_do_not_fit_are_refused() -> None:
