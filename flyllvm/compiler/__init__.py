@@ -5,9 +5,11 @@ from __future__ import annotations
 from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from .artifact import Artifact
 from .binding_arrays import from_c_void_p, from_dlpack
-from .binding_tensor import PointerArg, TensorArg
+from .binding_pointer import PointerArg
+from .binding_tensor import TensorArg
 from .compile import compile
-from .jit import CompiledJit, JitFunction, jit
+from .compiled_jit import CompiledJit
+from .jit import JitFunction, jit
 from .kernel import KernelFunction, kernel
 from .kernel_cache import clear_caches
 

@@ -30,8 +30,9 @@ def bind(names: Sequence[str], specs: Sequence[Spec], values: Sequence[Any]) -> 
             f"{len(values)} arguments for {', '.join(names) or 'none'}",
             fix=f"pass {len(specs)} arguments in this order",
         )
-    from .binding_call import Number, for_spec
-    from .binding_tensor import TensorArg, run_time_leaves
+    from .binding_fit import run_time_leaves
+    from .binding_tensor import TensorArg
+    from .binding_values import Number, for_spec
 
     flat: list[Any] = []
     for name, spec, value in zip(names, specs, values, strict=True):

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LaunchError
-from .binding_tensor import DEVICE, HOST, PointerArg, TensorArg, element_type, row_major
+from .binding_pointer import PointerArg
+from .binding_tensor import TensorArg
+from .binding_types import DEVICE, HOST, element_type, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable

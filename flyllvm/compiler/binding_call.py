@@ -15,55 +15,33 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LaunchError
 from ..expr.host import Constexpr, Stream
-from ..expr.numeric import Float32, Int32, Numeric
+from ..expr.numeric import Numeric
 from ..expr.pointer import Pointer
 from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from ..expr.tensor import Tensor
 from .binding_arrays import QUICK, as_tensor, readers
-from .binding_tensor import TYPE_OF_NAME, PointerArg, TensorArg, from_spec
+from .binding_pointer import PointerArg
+from .binding_tensor import TensorArg
+from .binding_values import (
+    Constant,
+    StreamSlot,
+    array_argument,
+    constant_argument,
+    for_spec,
+    free_argument,
+    number_argument,
+    of_spec,
+    stream_argument,
+)
 from .freeze import Unfreezable, freeze
-from .unknown import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..expr.specs import Spec
 
-_MISSING = object()
 _SPECS = (TensorSpec, PointerSpec, ScalarSpec)
 _NONE = "none"
-
-
-class Number:
-    """A run-time scalar argument.
-
-    Attributes:
-        spec: Its type.
-        value: The Python number, or an ``Unknown``.
-    """
-
-    __slots__ = ("spec", "value")
-
-    def __init__(self, spec: ScalarSpec, value: Any) -> None:
-        self.spec, self.value = spec, value
-
-
-class Constant:
-    """A compile-time argument."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class StreamSlot:
-    """The stream that comes in by a parameter."""
-
-    __slots__ = ("slot", "value")
-
-    def __init__(self, slot: int | None, value: Any) -> None:
-        self.slot, self.value = slot, value
 
 
 class Unkeyed(Exception):
@@ -169,19 +147,19 @@ class Parameters:
         if spec is not None:
             return for_spec(name, value, spec)
         if isinstance(value, _SPECS):
-            return _of_spec(name, value)
+            return of_spec(name, value)
         if kind == "stream" or isinstance(value, (Stream, StreamSlot)):
-            return _stream(name, kind, value)
+            return stream_argument(name, kind, value)
         if isinstance(kind, Constexpr):
-            return _constant(name, kind, value)
+            return constant_argument(name, kind, value)
         if isinstance(kind, type):
-            return _number(name, kind, value)
+            return number_argument(name, kind, value)
         array = as_tensor(value)
         if kind in ("tensor", "pointer") or array is not None:
-            return _array(name, kind, value, array)
+            return array_argument(name, kind, value, array)
         if self.names[i] in self.defaults:
             return Constant(value)
-        return _unannotated(name, value)
+        return free_argument(name, value)
 
     def expects_constant(self, i: int) -> bool:
         """Whether argument ``i`` is compile-time by its annotation."""
@@ -273,181 +251,6 @@ def _frozen(value: Any) -> Any:
         raise Unkeyed(str(e)) from None
 
 
-# --- one argument ---------------------------------------------------------------------------------------
-
-
-def check_number(name: str, dtype: type[Numeric], value: Any) -> Any:
-    """A Python number for a scalar of a type.
-
-    Raises:
-        LaunchError: It is no number, or out of the range of the type.
-    """
-    if isinstance(value, Unknown):
-        return value
-    if isinstance(value, Numeric):
-        value = value.static_value()
-    elif hasattr(value, "item") and getattr(value, "shape", ()) == ():
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise LaunchError(f"argument {name}: {value!r:.60} is no number", fix=f"pass a {dtype}")
-    if dtype.signed is None:
-        return _check_float(name, dtype, value)
-    if not isinstance(value, int):
-        raise LaunchError(f"argument {name}: {value!r} for {dtype}", fix="pass an int")
-    low = -(1 << (dtype.width - 1)) if dtype.signed else 0
-    high = low + (1 << dtype.width) - 1
-    if not low <= value <= high:
-        raise LaunchError(f"argument {name}: {value} does not fit {dtype}", fix=f"pass a value from {low} to {high}")
-    return value
-
-
-#: Largest finite numbers of the float types, after rounding.
-_LARGEST = {"Float16": 65520.0, "BFloat16": 3.396e38, "Float32": 3.4028235677973366e38}
-
-
-def _check_float(name: str, dtype: type[Numeric], value: int | float) -> float:
-    try:
-        number = float(value)
-    except OverflowError:
-        number = float("inf")
-    limit = _LARGEST.get(dtype.__name__, float("inf"))
-    if (abs(number) >= limit and number - number == 0) or (isinstance(value, int) and abs(number) == float("inf")):
-        raise LaunchError(
-            f"argument {name}: {value} is too large for {dtype}",
-            fix="pass a smaller number, or float('inf') on purpose",
-        )
-    return number
-
-
-def _scalar_spec(name: str, dtype: Any) -> ScalarSpec:
-    spec = ScalarSpec(dtype)
-    if spec.dtype.width > 64 or (spec.dtype.signed is None and spec.dtype.width < 16):
-        raise LaunchError(
-            f"argument {name}: a {spec.dtype} cannot be passed at run time",
-            fix="pass it in a tensor, or its bits as Uint8" if spec.dtype.width < 16 else "pass two Int64",
-        )
-    return spec
-
-
-def _number(name: str, dtype: Any, value: Any) -> Number:
-    if isinstance(value, (str, type)):
-        raise LaunchError(f"argument {name}: {value!r} is no number", fix=f"pass a {dtype}")
-    spec = _scalar_spec(name, dtype)
-    return Number(spec, check_number(name, spec.dtype, value))
-
-
-def _unannotated(name: str, value: Any) -> Number | Constant:
-    if isinstance(value, Numeric):
-        return _number(name, type(value), value)
-    cls = type(value)
-    if cls is int or isinstance(value, Unknown):
-        if isinstance(value, int) and not -(1 << 31) <= value < 1 << 31:
-            raise LaunchError(
-                f"argument {name}: {value} does not fit Int32",
-                fix=f"annotate the parameter ({name}: fx.Int64), or pass fx.Int64({value})",
-            )
-        return Number(ScalarSpec(Int32), value)
-    if cls is float:
-        return Number(ScalarSpec(Float32), _check_float(name, Float32, value))
-    dtype = getattr(value, "dtype", None)
-    if dtype is not None and getattr(value, "shape", None) == ():  # a typed number of NumPy
-        found = TYPE_OF_NAME.get(str(dtype))
-        if found is not None:
-            return _number(name, found, value)
-    return Constant(value)
-
-
-def _constant(name: str, kind: Constexpr, value: Any) -> Constant:
-    if isinstance(value, (TensorArg, PointerArg)) or readers(type(value)) is not None:
-        raise LaunchError(
-            f"argument {name}: an array for {kind}", fix="pass it as a tensor: its data is not known while compiling"
-        )
-    if isinstance(value, Unknown):
-        raise LaunchError(f"argument {name}: {value!r} for {kind}", fix="compile with a known number")
-    want = kind.type
-    if want in (int, float, str, bool):
-        if hasattr(value, "item") and getattr(value, "shape", None) == ():
-            value = value.item()
-        ok = isinstance(value, want) and (want is bool or not isinstance(value, bool))
-        if not ok and not (want is float and type(value) is int):
-            raise LaunchError(f"argument {name}: {value!r:.60} for {kind}", fix=f"pass a Python {want.__name__}")
-    elif isinstance(want, type) and issubclass(want, Numeric):
-        value = check_number(name, want, value)
-    return Constant(value)
-
-
-def _array(name: str, kind: Any, value: Any, array: TensorArg | PointerArg | None) -> TensorArg | PointerArg:
-    if array is None:
-        if kind == "pointer":
-            raise LaunchError(
-                f"argument {name}: {type(value).__name__} {value!r:.60} for fx.Pointer",
-                fix="pass an array, or flyc.from_c_void_p(address, dtype)",
-            )
-        raise LaunchError(
-            f"argument {name}: {type(value).__name__} {value!r:.60} is no array",
-            fix="pass an array (NumPy, torch, a device array, or one with __dlpack__ or an array interface)",
-        )
-    if kind == "pointer" and isinstance(array, TensorArg):
-        span = None if array.where == "nowhere" else array.span_bytes
-        made = PointerArg(array.dtype, array.address, span_bytes=span, where=array.where, owner=array.owner)
-        made.slot, made.writable, made.offset_bytes = array.slot, array.writable, array.offset_bytes
-        array = made
-    if kind == "tensor" and isinstance(array, PointerArg):
-        raise LaunchError(
-            f"argument {name}: a pointer for fx.Tensor", fix="give flyc.from_c_void_p(...) a layout, or use fx.Pointer"
-        )
-    return array.for_slot(array.slot, name)
-
-
-def _stream(name: str, kind: Any, value: Any) -> StreamSlot:
-    if isinstance(value, StreamSlot):
-        return value
-    if kind not in ("stream", _NONE):
-        raise LaunchError(
-            f"argument {name}: a stream for {kind}",
-            fix="kernels get theirs by launch(stream=...); parameters of host functions are annotated fx.Stream",
-        )
-    stream_handle(value)
-    return StreamSlot(None, value)
-
-
-def stream_handle(value: Any) -> Any:
-    """What the runtime takes as a stream: ``None``, a handle, or a ``runtime.Stream``.
-
-    Raises:
-        LaunchError: It is no stream.
-    """
-    if isinstance(value, (Stream, StreamSlot)):
-        value = value.value
-        if isinstance(value, Stream):
-            value = value.value
-    if value is None or type(value) is int or hasattr(value, "live"):
-        return value
-    for attribute in ("cuda_stream", "ptr", "handle", "value"):
-        handle = getattr(value, attribute, None)
-        if type(handle) is int:
-            return handle
-    raise LaunchError(f"{value!r:.60} is no stream", fix="pass fx.Stream(...), a runtime.Stream, or a handle as int")
-
-
-def _of_spec(name: str, spec: Spec) -> Any:
-    if isinstance(spec, ScalarSpec):
-        return Number(_scalar_spec(name, spec.dtype), Unknown(name))
-    return from_spec(spec, name)
-
-
-def for_spec(name: str, value: Any, spec: Spec) -> Any:
-    """An argument for a kernel that is compiled already.
-
-    Raises:
-        LaunchError: It does not fit the specification.
-    """
-    if isinstance(spec, ScalarSpec):
-        return Number(spec, check_number(name, spec.dtype, value))
-    array: Any = _array(name, "pointer" if isinstance(spec, PointerSpec) else "tensor", value, as_tensor(value))
-    return array.fixed(spec, name)
-
-
 def as_argument(params: Parameters, i: int, value: Any) -> Any:
     """An argument of ``flyc.compile``: a specification, its text, a number type, or an argument of a call."""
     kind = params.kinds[i]
@@ -457,6 +260,3 @@ def as_argument(params: Parameters, i: int, value: Any) -> Any:
         if isinstance(value, type) and issubclass(value, Numeric):
             return ScalarSpec(value)
     return value
-
-
-__all__ = ["Constant", "Number", "Parameters", "StreamSlot", "Unkeyed", "as_argument", "signature", "stream_handle"]

@@ -9,7 +9,8 @@ import ctypes
 from typing import Any
 
 from ..errors import LaunchError
-from .binding_tensor import DEVICE, HOST, TensorArg, element_type, row_major
+from .binding_tensor import TensorArg
+from .binding_types import DEVICE, HOST, element_type, row_major
 
 _HOST_DEVICES = (1, 3, 11)  # CPU, and pinned host memory of CUDA and ROCm
 _GPU_DEVICES = (2, 10, 13)  # torch on ROCm calls its devices CUDA

@@ -11,35 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from .. import layout as L
 from ..errors import LaunchError
-from ..expr.specs import NAMES, PointerSpec, TensorSpec
-from .binding import ARRAY_DTYPES
+from ..expr.specs import TensorSpec
+from .binding_fit import run_time_leaves
+from .binding_types import ALIGN_OF, HOST, flat_leaves
 from .unknown import Unknown, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..expr.numeric import Numeric
-    from ..expr.specs import Spec
-
-HOST, DEVICE, NOWHERE = "host", "device", "nowhere"
-#: Element types by the name that NumPy, ml_dtypes and torch give them.
-TYPE_OF_NAME: dict[str, type[Numeric]] = {numpy: NAMES[short] for short, numpy in ARRAY_DTYPES.items()}
-#: Alignment in bytes by the low bits of an address.
-ALIGN_OF = (16, 1, 2, 1, 4, 1, 2, 1, 8, 1, 2, 1, 4, 1, 2, 1)
-_MAX_EXTENT = (1 << 31) - 1
-
-
-def element_type(name: str, what: str) -> type[Numeric]:
-    """An element type by the name other libraries give it.
-
-    Raises:
-        LaunchError: A kernel has no such elements.
-    """
-    found = TYPE_OF_NAME.get(name.removeprefix("torch."))
-    if found is None:
-        fix = "view it as uint8" if name.removeprefix("torch.") == "bool" else f"use one of: {', '.join(TYPE_OF_NAME)}"
-        raise LaunchError(f"{what} of {name}: kernels have no such element type", fix=fix)
-    return found
 
 
 class TensorArg:
@@ -102,7 +82,7 @@ class TensorArg:
     def size(self) -> Any:
         """Number of elements."""
         count: Any = 1
-        for extent in _flat(self.shape):
+        for extent in flat_leaves(self.shape):
             count = extent * count
         return count
 
@@ -113,7 +93,7 @@ class TensorArg:
         Raises:
             TraceError: An extent or stride is not known here.
         """
-        for x in (*_flat(self.shape), *_flat(self.stride)):
+        for x in (*flat_leaves(self.shape), *flat_leaves(self.stride)):
             if isinstance(x, Unknown):
                 x.__index__()
         return L.Layout(self.shape, self.stride)
@@ -261,7 +241,7 @@ class TensorArg:
     @property
     def span_bytes(self) -> int:
         """Bytes from the first element to the end of the last."""
-        shape, stride = _flat(self.shape), _flat(self.stride)
+        shape, stride = flat_leaves(self.shape), flat_leaves(self.stride)
         if any(n == 0 for n in shape):
             return 0
         last: int = sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
@@ -308,169 +288,9 @@ class TensorArg:
         return self._key
 
 
-class PointerArg:
-    """A raw pointer as a kernel argument.
-
-    Attributes:
-        dtype: Element type.
-        address: The address.
-        span_bytes: Bytes that may be read and written from there, or ``None`` when not known.
-        where: ``host``, ``device``, or ``nowhere`` when only the author knows.
-    """
-
-    __slots__ = ("_align", "_spec", "address", "dtype", "name", "offset_bytes", "owner", "slot", "span_bytes", "where",
-                 "writable")  # fmt: skip
-
-    def __init__(
-        self,
-        dtype: type[Numeric],
-        address: int,
-        *,
-        align: int | None = None,
-        span_bytes: int | None = None,
-        where: str = NOWHERE,
-        owner: Any = None,
-    ) -> None:
-        self.dtype, self.address, self.span_bytes, self.where, self.owner = dtype, address, span_bytes, where, owner
-        self.name, self.writable, self.offset_bytes = "pointer", True, 0
-        self.slot: int | None = None
-        self._align = ALIGN_OF[address & 15] if align is None else align
-        self._spec: PointerSpec | None = None
-        if address % self._align:
-            raise LaunchError(
-                f"address {address:#x} is not aligned to {self._align} bytes", fix="pass an aligned address, or less"
-            )
-
-    @property
-    def element_type(self) -> type[Numeric]:
-        """Element type."""
-        return self.dtype
-
-    @property
-    def alignment(self) -> int:
-        """Alignment that kernels rely on, in bytes."""
-        return self._align
-
-    def spec(self) -> PointerSpec:
-        """What a kernel is compiled for to take this pointer."""
-        return PointerSpec(self.dtype, self._align) if self._spec is None else self._spec
-
-    def for_slot(self, slot: int | None, name: str) -> PointerArg:
-        """A copy that stands for a parameter."""
-        out = PointerArg(
-            self.dtype,
-            self.address,
-            align=self._align,
-            span_bytes=self.span_bytes,
-            where=self.where,
-            owner=self.owner,
-        )
-        out.slot, out.name, out._spec, out.writable = slot, name, self._spec, self.writable
-        return out
-
-    def fixed(self, spec: PointerSpec, name: str) -> PointerArg:
-        """This pointer for a kernel compiled for ``spec``, checked."""
-        if self.dtype is not spec.dtype:
-            raise LaunchError(f"argument {name}: pointer to {self.dtype} for {spec}", fix=f"pass one to {spec.dtype}")
-        if self.address % spec.align:
-            raise LaunchError(
-                f"argument {name}: address {self.address:#x} for {spec}", fix=f"align it to {spec.align} bytes"
-            )
-        out = self.for_slot(self.slot, name)
-        out._spec = spec
-        return out
-
-    def key(self) -> Any:
-        """All that code compiled for it depends on."""
-        return (self.where, self.dtype, self._align, self.span_bytes)
-
-    def __repr__(self) -> str:
-        return f"{self.name}: pointer to {self.dtype} at {self.address:#x}"
-
-
-def from_spec(spec: TensorSpec | PointerSpec, name: str) -> TensorArg | PointerArg:
-    """An argument without data, for compiling."""
-    if isinstance(spec, PointerSpec):
-        pointer = PointerArg(spec.dtype, 0, align=spec.align)
-        pointer._spec = spec
-        return pointer
-    out = TensorArg(
-        spec.dtype,
-        _unknown(spec.shape, f"extent of {name}"),
-        _unknown(spec.stride, f"stride of {name}"),
-        where=NOWHERE,
-    )
-    out._spec, out.name = spec, name
-    return out
-
-
-def run_time_leaves(name: str, spec: Spec, value: TensorArg) -> list[Any]:
-    """The run-time extents and strides of a tensor for a specification, in the kernel's order.
-
-    Raises:
-        LaunchError: The tensor does not fit.
-    """
-    if not isinstance(spec, TensorSpec):
-        raise LaunchError(f"argument {name}: a tensor for {spec}", fix=f"pass a {spec}")
-    if value.dtype is not spec.dtype:
-        wanted = next((n for n, kind in TYPE_OF_NAME.items() if kind is spec.dtype), str(spec.dtype))
-        raise LaunchError(f"argument {name}: {value.dtype} elements for {spec}", fix=f"pass an array of {wanted}")
-    if value.address % spec.align:
-        raise LaunchError(
-            f"argument {name}: its address {value.address:#x} for {spec}", fix=f"align it to {spec.align} bytes"
-        )
-    shape, rules = _flat(value.shape), spec.leaf_rules()
-    actual = (*shape, *_flat(value.stride))
-    if len(actual) != len(rules):
-        raise LaunchError(
-            f"argument {name}: {len(shape)} dimensions for {spec}", fix=f"pass {len(rules) // 2} dimensions"
-        )
-    return [n for (n, rule) in zip(actual, rules, strict=True) if not _fits(name, spec, n, rule, shape[rule[1]])]
-
-
-def _fits(name: str, spec: TensorSpec, n: Any, rule: tuple[str, int, int | None, int], extent: Any) -> bool:
-    """Whether a leaf is the static one of the rule; a run-time one is checked."""
-    what, i, static, div = rule
-    if isinstance(n, Unknown):
-        return static is not None
-    if static is not None:
-        # The stride of an extent of one is never used.
-        if n != static and not (what == "stride" and not isinstance(extent, Unknown) and extent <= 1):
-            raise LaunchError(f"argument {name}: {what}[{i}] is {n} for {spec}", fix=f"it is compiled for {static}")
-        return True
-    if n % div:
-        raise LaunchError(f"argument {name}: {what}[{i}] = {n} for {spec}", fix=f"pass a multiple of {div}")
-    if n > _MAX_EXTENT:
-        raise LaunchError(
-            f"argument {name}: {what}[{i}] = {n}", fix="run-time extents and strides stay below 2**31; leave it static"
-        )
-    return False
-
-
-def _flat(x: Any) -> tuple[Any, ...]:
-    if isinstance(x, tuple):
-        return tuple(leaf for part in x for leaf in _flat(part))
-    return (x,)
-
-
 def _marked(numbers: Any, marks: dict[int, int]) -> Any:
     if not marks:
         return numbers
     return tuple(
         n if i not in marks else None if marks[i] == 1 else L.Dyn(divisibility=marks[i]) for i, n in enumerate(numbers)
     )
-
-
-def _unknown(tree: Any, name: str) -> Any:
-    if isinstance(tree, tuple):
-        return tuple(_unknown(x, f"{name}[{i}]") for i, x in enumerate(tree))
-    return tree if isinstance(tree, int) else Unknown(name)
-
-
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements of a contiguous array."""
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))

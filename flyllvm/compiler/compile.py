@@ -147,7 +147,8 @@ def _sort(
     Raises:
         LaunchError: An argument is not what its annotation says.
     """
-    from .binding_call import Constant, Number, StreamSlot, as_argument
+    from .binding_call import as_argument
+    from .binding_values import Constant, Number, StreamSlot
 
     params = fn.call_parameters()
     given = dict(constants or {})

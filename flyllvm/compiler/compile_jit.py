@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CodegenError, LaunchError
-from .binding_call import Constant, StreamSlot, as_argument
-from .binding_tensor import NOWHERE, PointerArg, TensorArg
-from .jit import CompiledJit
+from .binding_call import as_argument
+from .binding_pointer import PointerArg
+from .binding_tensor import TensorArg
+from .binding_types import NOWHERE
+from .binding_values import Constant, StreamSlot
+from .compiled_jit import CompiledJit
 from .place import Place
 
 if TYPE_CHECKING:

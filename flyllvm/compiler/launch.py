@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
 from ..ir.location import Location, capture
-from .binding_call import Constant, Number, StreamSlot, stream_handle
-from .binding_tensor import PointerArg, TensorArg, run_time_leaves
+from .binding_fit import run_time_leaves
+from .binding_pointer import PointerArg
+from .binding_tensor import TensorArg
+from .binding_values import Constant, Number, StreamSlot, stream_handle
 from .hints import check_hints
 from .kernel_cache import Compiled, compiled
 from .place import Place, current_place

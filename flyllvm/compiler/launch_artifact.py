@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
-from .binding_call import Number, Unkeyed, for_spec, signature
+from .binding_call import Unkeyed, signature
+from .binding_values import Number, for_spec, stream_handle
 from .kernel_cache import Compiled
 from .launch import Bound, author_line, block_size, check_grid, check_lds
 from .place import Place, current_place
@@ -76,6 +77,4 @@ class ArtifactLauncher:
         size = block_size(artifact.name, block, artifact.known_block_size, place)
         full = check_grid(grid, size, place)
         lds = check_lds(self._compiled, smem, place)
-        from .binding_call import stream_handle
-
         return Launch(self._compiled, place, full, size, lds, bound.flat, bound.pointers, stream_handle(stream), None)

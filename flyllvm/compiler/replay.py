@@ -9,8 +9,9 @@ from ..errors import LaunchError
 from ..ir.builder import Builder
 from ..ir.core import Kernel
 from .binding_arrays import as_tensor
-from .binding_call import stream_handle
-from .binding_tensor import PointerArg, TensorArg
+from .binding_pointer import PointerArg
+from .binding_tensor import TensorArg
+from .binding_values import stream_handle
 from .unknown import known
 
 if TYPE_CHECKING:
