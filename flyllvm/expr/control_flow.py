@@ -5,10 +5,9 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_join import Branches, refuse_globals, truth
+from .control_join import Branches, check_depth, refuse_globals, truth
 from .control_state import State
 from .numeric import Boolean
 
@@ -20,9 +19,6 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "ne": operator.ne, "is_": operator.is_, "is_not": operator.is_not, "in": lambda a, b: a in b,
     "not_in": lambda a, b: a not in b,
 }  # fmt: skip
-
-#: Deepest nesting of branches; the verifier allows as many regions.
-_DEPTH = 100
 
 
 # --- branches -------------------------------------------------------------------------------------
@@ -57,12 +53,7 @@ def _branch(
     """A traced branch; returns the joined result of both bodies where it is wanted."""
     b = Builder.current()
     where = b.location()
-    if b.block.depth >= _DEPTH:
-        raise TraceError(
-            f"run-time branches nest {_DEPTH} deep",
-            where,
-            "a recursion needs a compile-time condition to end; use a loop for a run-time one",
-        )
+    check_depth(b, where)
     state = State(bodies, names)
     start = state.snapshot()
     ends: list[Any] = []

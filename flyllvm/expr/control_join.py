@@ -323,6 +323,20 @@ def refuse_globals(state: State, what: str, where: object) -> None:
         )
 
 
+#: Deepest nesting of branches and loops; the verifier allows as many regions.
+_DEPTH = 100
+
+
+def check_depth(b: Builder, where: object) -> None:
+    """Raises the error for a recursion that nothing known while tracing ends."""
+    if b.block.depth >= _DEPTH:
+        raise TraceError(
+            f"run-time branches and loops nest {_DEPTH} deep",
+            where,
+            "a recursion needs a compile-time condition to end; use a loop for a run-time one",
+        )
+
+
 def lose(state: State, name: str, text: str, fix: str) -> None:
     """Notes why a variable has no value, for the error where it is used."""
     Builder.current().unset[(state.file, name)] = (text, fix)

@@ -17,6 +17,7 @@ from .control_join import (
     Joined,
     Mismatch,
     Number,
+    check_depth,
     lose,
     mismatch,
     refuse_globals,
@@ -62,6 +63,7 @@ class Loop:
     ) -> None:
         self.b = Builder.current()
         self.where = self.b.location()
+        check_depth(self.b, self.where)
         self.state = State(bodies, (*early, *late))
         if extra is not None:
             self.state.cells[INIT] = extra

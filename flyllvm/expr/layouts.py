@@ -212,8 +212,12 @@ def recast_layout(layout: Any, old_type_bits: int, new_type_bits: int) -> Any:
 
 
 def make_layout_tv(thr: Any, val: Any) -> tuple[Any, Any]:
-    """(tile extents, thread-value layout) of a thread and a value layout."""
-    extents, layout_tv = L.make_layout_tv(to_leaves(thr), to_leaves(val))
+    """(tile extents, thread-value layout) of a thread and a value layout; layouts of one mode give a tile of one."""
+    first, second = to_leaves(thr), to_leaves(val)
+    extents, layout_tv = L.make_layout_tv(first, second)
+    if L.rank(first) == L.rank(second) == 1:
+        # The raked product nests the two into modes of their own; over one mode the tile is their size.
+        extents = (L.size(first) * L.size(second),)
     return from_leaves(extents), from_leaves(layout_tv)
 
 

@@ -10,7 +10,7 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from .atoms import CopyAtom, MmaAtom, located, thread_slice
-from .layouts import compact_basis, plain_layout, raw_layout
+from .layouts import compact_basis, make_layout_tv, plain_layout, raw_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR, Numeric
 from .tensor import CoordTensor, Tensor, make_rmem_tensor
@@ -259,7 +259,7 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile_mn: Any) -> TiledCopy:
 
 def make_tiled_copy_tv(atom: CopyAtom, thr: Any, val: Any) -> TiledCopy:
     """A tiled copy from a thread and a value layout."""
-    extents, layout_tv = located(lambda: L.make_layout_tv(to_leaves(thr), to_leaves(val)))
+    extents, layout_tv = located(lambda: make_layout_tv(thr, val))
     return make_tiled_copy(atom, layout_tv, extents)
 
 
