@@ -46,6 +46,8 @@ class _Hooks:
 _PLAIN_MODULES = ("flyllvm", "math", "operator", "functools", "itertools")
 #: id of a code object -> (itself, to keep it alive; what it became, ``None`` when it stays as it is).
 _DONE: dict[int, tuple[CodeType, CodeType | None]] = {}
+#: Flags of code whose call returns a generator or coroutine.
+_NO_FUNCTION = 0x20 | 0x80 | 0x200
 #: Functions of the author's whose source does not exist, or is not what was loaded.
 _NO_SOURCE: dict[int, CodeType] = {}
 #: Class -> its ``__call__`` where that is the author's.
@@ -122,7 +124,14 @@ class AuthorErrors:
         self.b = b
 
     def __enter__(self) -> None:
-        """Nothing to set up."""
+        """Refuses a kernel whose call would run nothing."""
+        code = self.b.root_code
+        if isinstance(code, CodeType) and code.co_flags & _NO_FUNCTION:
+            raise TraceError(
+                f"the kernel {code.co_name} is a generator or coroutine",
+                self.b.kernel.loc,
+                "yield belongs to the end of a range(..., init=[...]) loop only, in a kernel whose source is in a file",
+            )
 
     def __exit__(self, kind: object, error: BaseException | None, tb: object) -> None:
         if isinstance(error, FlyError):

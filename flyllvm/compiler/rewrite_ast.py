@@ -179,6 +179,8 @@ class Rewriter(ast.NodeTransformer):
         carries = any(k.arg == "init" for k in call.keywords)
         body, result = split_yield(node.body) if carries else (node.body, None)
         way = leaves_by(body) or ("else" if node.orelse else None)
+        if not way and not carries and isinstance(node.target, (ast.Tuple, ast.List)):
+            way = "unpacking"
         args = [self.visit(a) for a in call.args]
         keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in call.keywords]
         if way:

@@ -301,6 +301,24 @@ def test_a_loop_bound_of_another_type():
     check(k, "for _ in", "a loop bound of type Float32", ".to(fx.Int32)")
 
 
+def test_a_tuple_of_loop_variables_needs_init():
+    def k(C: fx.Tensor, n: fx.Int32):
+        for i, j in range(n):
+            C[i] = j
+
+    check(k, "for i, j", "unpacking inside a loop", "range(..., init=[...])")
+
+
+def test_yield_at_another_place_than_the_end_of_an_init_loop():
+    def k(C: fx.Tensor, n: fx.Int32):
+        for i, state in range(0, n, init=[1]):
+            yield [state[0] + i]
+            C[i] = 1.0
+
+    message = error(k)
+    assert "the kernel k is a generator" in message and "end of a range(..., init=[...]) loop only" in message
+
+
 def test_step_zero():
     def k(C: fx.Tensor, n: fx.Int32):
         for _ in range(0, n, 0):
@@ -361,7 +379,7 @@ def test_a_recursion_that_only_a_run_time_condition_ends():
 
     message = error(k)
     assert message.startswith(line_of(endless, "return 1 if"))
-    assert "run-time branches nest 100 deep" in message and "use a loop" in message
+    assert "run-time branches and loops nest 100 deep" in message and "use a loop" in message
 
 
 def test_a_vector_as_condition():

@@ -426,8 +426,10 @@ def vector_sum(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
     t = fx.thread_idx.x
     row = fx.make_view(A.iter, fx.make_layout((2, 2), (1, 2)))
     acc = row.load()
+    shape = acc.shape
     for i in range(n):
         acc = acc + row.load() * i
+    assert acc.shape == shape == (2, 2)
     C[t] = acc[0] + acc[1] * 10 + acc[2] * 100 + acc[3] * 1000
     fx.make_view(C.iter, fx.make_layout((2, 2), (1, 2))).store(acc)
 
