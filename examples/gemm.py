@@ -150,7 +150,7 @@ def run(a, b, arch: str = "gfx942", compiled=None):
             next(v for v in (8, 2, 1) if k % v == 0), next(v for v in (4, 2, 1) if n % v == 0), arch
         )
     c = np.full((m, n), np.nan, np.float16)
-    where = compiled.run(a, b, c, grid=(-(-m // TILE_M), -(-n // TILE_N), 1))
+    where = compiled.run(a, b, c, grid=(max(1, -(-m // TILE_M)), max(1, -(-n // TILE_N)), 1))
     return c, where
 
 

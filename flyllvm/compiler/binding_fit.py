@@ -37,7 +37,9 @@ def run_time_leaves(name: str, spec: Spec, value: TensorArg) -> list[Any]:
         raise LaunchError(
             f"argument {name}: {len(shape)} dimensions for {spec}", fix=f"pass {len(rules) // 2} dimensions"
         )
-    return [n for (n, rule) in zip(actual, rules, strict=True) if not _fits(name, spec, n, rule, shape[rule[1]])]
+    # No stride of a tensor without elements is used; NumPy makes them all 0.
+    extents = (0,) * len(shape) if 0 in [n for n in shape if isinstance(n, int)] else shape
+    return [n for (n, rule) in zip(actual, rules, strict=True) if not _fits(name, spec, n, rule, extents[rule[1]])]
 
 
 def _fits(name: str, spec: TensorSpec, n: Any, rule: tuple[str, int, int | None, int], extent: Any) -> bool:

@@ -64,6 +64,13 @@ def test_k_of_zero_gives_zeros(widths: tuple[int, int]) -> None:
     np.testing.assert_array_equal(c, np.zeros((33, 128), np.float16))
 
 
+@pytest.mark.parametrize("size", [(0, 33, 8), (33, 0, 8), (0, 0, 0)], ids=lambda s: "x".join(map(str, s)))
+def test_an_empty_result_is_nothing_to_do(size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    c, _ = gemm().run(np.ones((m, k), np.float16), np.ones((n, k), np.float16), compiled=compiled(8, 4))
+    assert c.shape == (m, n)
+
+
 def test_narrow_copies_serve_sizes_that_allow_wide_ones() -> None:
     assert gemm().check(128, 128, 64, compiled=compiled(1, 1))
 
