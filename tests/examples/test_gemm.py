@@ -67,7 +67,7 @@ def test_k_of_zero_gives_zeros(widths: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", [(0, 33, 8), (33, 0, 8), (0, 0, 0)], ids=lambda s: "x".join(map(str, s)))
 def test_an_empty_result_is_nothing_to_do(size: tuple[int, int, int]) -> None:
     m, n, k = size
-    c, _ = gemm().run(np.ones((m, k), np.float16), np.ones((n, k), np.float16), compiled=compiled(8, 4))
+    c, _ = gemm().run(np.ones((m, k), np.float16), np.ones((n, k), np.float16), compiled=compiled(*widths(n, k)))
     assert c.shape == (m, n)
 
 
