@@ -254,6 +254,9 @@ class Branches:
     def _containers(self, ends: list[Snapshot]) -> Iterator[_Pair]:
         for i, container in enumerate(self.state.containers):
             a, b = ends[0].contents[i], ends[1].contents[i]
+            if container.identical(a, b):
+                self.contents[i] = a
+                continue
             if not container.same_frame(a, b):
                 raise TraceError(
                     f"{container.name} has {container.describe(a)} after one branch of an if "

@@ -173,6 +173,8 @@ class Loop:
         """Elements of containers that the body changed and that are not carried yet."""
         for i, container in enumerate(self.state.containers):
             before, after = self.start.contents[i], end.contents[i]
+            if container.identical(before, after):
+                continue
             if not container.same_frame(before, after):
                 raise TraceError(
                     f"{container.name} has {container.describe(before)} before a traced loop "
@@ -284,7 +286,7 @@ def traced_while(test: Callable[[], Any], body: Callable[[], Any], loop: Loop) -
 def _unchanged(loop: Loop, held: Snapshot) -> None:
     now = loop.state.snapshot()
     for container, x, y in zip(loop.state.containers, held.contents, now.contents):
-        if not container.same_frame(x, y) or any(x[k] is not y[k] for k in container.keys(x)):
+        if not container.identical(x, y):
             raise TraceError(
                 f"the condition of a traced while changes {container.name}",
                 loop.where,

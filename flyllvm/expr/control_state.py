@@ -7,6 +7,7 @@ before a body runs and put back after it.
 
 from __future__ import annotations
 
+from operator import is_
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,12 @@ class Container:
     def same_frame(self, a: Any, b: Any) -> bool:
         """Whether two contents have the same places."""
         return len(a) == len(b) if self.kind == _LIST else a == b if self.kind == _SET else a.keys() == b.keys()
+
+    def identical(self, a: Any, b: Any) -> bool:
+        """Whether two contents hold the same objects at the same places."""
+        if self.kind == _LIST:
+            return len(a) == len(b) and all(map(is_, a, b))
+        return self.same_frame(a, b) and (self.kind == _SET or all(a[k] is b[k] for k in a))
 
     def describe(self, content: Any) -> str:
         """A content in an error message."""
