@@ -11,25 +11,28 @@ from ..errors import FlyError, TraceError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..compiler.jit import JitFunction
     from ..compiler.kernel import KernelFunction
 
 
-def load_python(spec: str) -> KernelFunction:
-    """The kernel of ``FILE.py`` or ``FILE.py:name``.
+def load_python(spec: str) -> KernelFunction | JitFunction:
+    """The kernel of ``FILE.py``, or the kernel or host function of ``FILE.py:name``.
 
     Raises:
-        TraceError: The file has no such kernel, or several and none is named.
+        TraceError: The file has no such function, or several kernels and none is named.
         FlyError: The file cannot be run.
     """
+    from ..compiler.jit import JitFunction
     from ..compiler.kernel import KernelFunction
 
     path, _, name = spec.partition(":")
     namespace = _run(path)
     found = {k: v for k, v in namespace.items() if isinstance(v, KernelFunction)}
     if name:
-        if name not in found:
-            raise TraceError(f"{path} has no kernel {name!r}", fix=f"its kernels: {', '.join(found) or 'none'}")
-        return found[name]
+        named = found | {k: v for k, v in namespace.items() if isinstance(v, JitFunction)}
+        if name not in named:
+            raise TraceError(f"{path} has no kernel {name!r}", fix=f"its kernels: {', '.join(named) or 'none'}")
+        return named[name]
     if len(found) != 1:
         raise TraceError(
             f"{path} has {len(found)} kernels: {', '.join(found) or 'none'}", fix=f"name one as {path}:NAME"

@@ -33,7 +33,7 @@ def compile_jit(
     Raises:
         FlyError: With the author's line.
     """
-    if stop_after not in (None, "llvm", "link"):
+    if stop_after not in (None, "llvm", "object", "link"):
         raise CodegenError(f"stop_after={stop_after!r} for a host function", fix="use 'llvm', or leave it out")
     params = jit.params
     given = dict(constants or {})

@@ -258,6 +258,32 @@ def test_wrong_arguments_are_bad_input(run: Any, arguments: list[str], said: str
     assert (status, out) == (2, "") and said in err
 
 
+HOST = """import flyllvm.compiler as flyc
+import flyllvm.expr as fx
+
+@flyc.kernel
+def fill(x: fx.Tensor, v: fx.Float32):
+    x[fx.thread_idx.x] = v
+
+@flyc.jit
+def run(x, v: fx.Float32, block: fx.Constexpr[int], stream: fx.Stream):
+    fill(x, v).launch(grid=1, block=block, stream=stream)
+"""
+
+
+def test_a_host_function_is_compiled_by_its_name(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "host.py"
+    path.write_text(HOST, encoding="utf-8")
+    arguments = ["--arg", "f32[?]", "--arg", "f32", "--const", "block=128"]
+    status, out, err = run(f"{path}:run", *arguments, "--emit", "llvm")
+    assert status == 0, err
+    assert "@fill(" in out and '"amdgpu-flat-work-group-size"="128,128"' in out
+    status, _, err = run(f"{path}:run", *arguments, "-o", tmp_path / "out.hsaco")
+    assert status == 0 and (tmp_path / "out.hsaco").read_bytes()[:4] == b"\x7fELF", err
+    status, _, err = run(f"{path}:rum", *arguments)
+    assert status == 2 and "fix: its kernels: fill, run" in err
+
+
 def test_an_unknown_kernel_names_those_of_the_file(run: Any) -> None:
     status, _, err = run(f"{EXAMPLES / 'gemm.py'}:gem", *GEMM)
     assert status == 2 and "fix: its kernels: gemm" in err
