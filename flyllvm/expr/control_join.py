@@ -81,14 +81,17 @@ class Slot:
         number: Number type of the joined leaf; ``None`` for other IR values, which join as they are.
         type: IR type of the joined leaf.
         values: The leaf on each way.
+        divisibility: In a loop, what the integer is a multiple of in every iteration; ``None`` when that is not looked
+            for yet.
     """
 
-    __slots__ = ("number", "type", "values")
+    __slots__ = ("divisibility", "number", "type", "values")
 
     def __init__(self, number: type[Numeric] | None, type: t.Type, values: tuple[Any, ...]) -> None:
         self.number = number
         self.type = type
         self.values = values
+        self.divisibility: int | None = None
 
     def value(self, way: int) -> Value:
         """The IR value on one way, emitted at the current place."""

@@ -7,6 +7,7 @@ again knowing so.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import CellType
 
+    from ..ir.core import Block
+    from .control_join import Slot
     from .control_state import Snapshot
 
 #: Variable that holds the list of ``range(..., init=)``.
@@ -86,7 +89,7 @@ class Loop:
         attrs = self.b.kernel.attrs
         before = dict(attrs)
         while True:
-            inits = [slot.value(0) for p in self.live() for slot in p.carried.values()]
+            inits = self.inits = [slot.value(0) for slot in self.slots()]
             try:
                 results = build(inits)
             except _Again:
@@ -101,9 +104,15 @@ class Loop:
         """Places that are carried."""
         return [p for p in self.places.values() if p.lost is None]
 
+    def slots(self) -> list[Slot]:
+        """What is carried, in the order of the values of the loop."""
+        return [slot for p in self.live() for slot in p.carried.values()]
+
     def enter(self, args: Sequence[Value]) -> list[Value]:
         """Sets everything to what it is at the head of an iteration; returns the arguments."""
         left = list(args)
+        for slot, arg in zip(self.slots(), args):
+            arg.divisibility = slot.divisibility or 1
         cells, contents = dict(self.start.cells), list(self.start.contents)
         for p in self.live():
             if p.carried:
@@ -131,9 +140,27 @@ class Loop:
         again = [p for p in self.live() if self._ends(p, trees[p.at], yields)]
         if again:
             raise _Again
+        self._multiples(args, yields)
         self.unchanged = [y is a for y, a in zip(yields, args)]
         self._late(late, yields)
         return yields
+
+    def _multiples(self, args: Sequence[Value], yields: list[Value]) -> None:
+        """Finds counters that stay multiples of a power of two, for the alignment of what is addressed by them."""
+        again = False
+        for slot, init, arg, y in zip(self.slots(), self.inits, args, yields):
+            known = slot.divisibility
+            if known is None and isinstance(arg.type, t.IntType):
+                step = _step(y, arg)
+                if step is not None:
+                    both = gcd(init.divisibility, step.divisibility)
+                    slot.divisibility = both & -both
+                    again = again or (slot.divisibility > 1 and _used(self.b.block, arg, y))
+            elif known is not None and y.divisibility % known:
+                slot.divisibility = 1
+                again = True
+        if again:
+            raise _Again
 
     # --- what changed ----------------------------------------------------------------------------
 
@@ -248,6 +275,19 @@ class Loop:
             text = f"{name} is given a value only inside the loop at {self.where}, which may have no iteration"
             lose(self.state, name, text, f"give {name} a value before the loop")
         cells[name] = UNSET
+
+
+def _step(y: Value, arg: Value) -> Value | None:
+    """What an iteration adds to a carried integer, where it does just that."""
+    op = y.op
+    if op is None or op.name != "arith.addi" or arg not in op.operands:
+        return None
+    return op.operands[1] if op.operands[0] is arg else op.operands[0]
+
+
+def _used(body: Block, arg: Value, y: Value) -> bool:
+    """Whether more depends on a carried value than its next one."""
+    return any(arg in op.operands for op in body.walk() if op is not y.op)
 
 
 def traced_for(

@@ -51,11 +51,18 @@ def moved(ptr: Value, offset: Any) -> Value:
         )
     made = b.add_offset(ptr, leaf)
     if ptr_type(ptr).space == "buffer_desc":
-        _check_buffer_offset(made, leaf)
+        _check_buffer_offset(ptr, made, leaf)
     return made
 
 
-def _check_buffer_offset(made: Value, leaf: Any) -> None:
+def _constant_offset(ptr: Value) -> int:
+    """The constant part of a pointer's offset, in elements."""
+    op = ptr.op
+    known = op.operands[1].static_value() if op is not None and op.name == "fly.add_offset" else None
+    return known or 0
+
+
+def _check_buffer_offset(ptr: Value, made: Value, leaf: Any) -> None:
     """Offsets behind a descriptor are 32-bit and count up from its base: what does not fit is refused, not masked."""
     b = Builder.current()
     if (
@@ -70,9 +77,10 @@ def _check_buffer_offset(made: Value, leaf: Any) -> None:
             "offset to Int32 where it is known to be small",
         )
     op = made.op
-    known = op.operands[1].static_value() if op is not None and op.name == "fly.add_offset" else None
-    if op is None or known is None:
+    if op is None or op.name != "fly.add_offset" or op.operands[1].static_value() is None:
         return
+    # The IR holds the constant in 32 bits, so the sum is formed here.
+    known = (leaf if isinstance(leaf, int) else 0) + _constant_offset(ptr)
     size = known * ptr_type(made).elem.bits // 8
     inner = op.operands[0].op
     alone = inner is None or inner.name != "fly.add_offset"
