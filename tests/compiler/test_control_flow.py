@@ -631,6 +631,44 @@ def test_a_carried_pointer_keeps_the_weakest_alignment_of_its_steps():
     assert (c == lanes(ref)).all()
 
 
+def test_a_carried_counter_keeps_what_it_is_a_multiple_of():
+    @flyc.kernel
+    def k(C: fx.Tensor, A: fx.Tensor, n: fx.Int32, odd: fx.Int32):
+        t = fx.thread_idx.x
+        offset, other = 0, odd
+        atom = fx.make_copy_atom(fx.UniversalCopy(128), fx.Int32)
+        r = fx.make_rmem_tensor(4, fx.Int32)
+        total = fx.Int32(0)
+        four = fx.make_layout(4, 1)
+        while offset < n:
+            fx.copy(atom, fx.make_view(A.iter + offset, four), r)
+            total += r[0] + r[3] + other
+            offset += 8
+            other += 8
+        C[t] = total
+
+    made = compiled(k, "i32[?]", "i32[?]:(1){align=16}", fx.Int32, fx.Int32)
+    assert "load <4 x i32>" in made.llvm_ir and "align 16" in made.llvm_ir
+    a, c = np.arange(64, dtype=np.int32), np.zeros(LANES, np.int32)
+    made.simulate(c, a, 24, 3, grid=1, block=LANES)
+    assert (c == sum(a[i] + a[i + 3] + 3 + i for i in (0, 8, 16))).all()
+
+
+def test_a_counter_that_loses_its_multiple_in_the_body_is_no_multiple():
+    @flyc.kernel
+    def k(C: fx.Tensor, n: fx.Int32):
+        i, total = 0, 0
+        while i < n:
+            total = total * 2 + i % 8
+            i = i + (8 if i % 16 == 0 else 3)
+        C[fx.thread_idx.x] = total
+
+    i = total = 0
+    while i < 40:
+        total, i = total * 2 + i % 8, i + (8 if i % 16 == 0 else 3)
+    assert (run(k, 40) == total).all()
+
+
 @flyc.kernel
 def atom_state(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
     t = fx.thread_idx.x
