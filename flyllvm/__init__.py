@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     )
     from .compiler import compile as compile
     from .compiler.aot import load_artifact as load_artifact, save_artifacts as save_artifacts
+    from .compiler.autotune import autotune as autotune
+    from .compiler.sweep import sweep as sweep
     from .errors import (
         AtomError as AtomError,
         CodegenError as CodegenError,
@@ -53,12 +55,14 @@ _HOMES = {
     "TargetError": "errors",
     "TraceError": "errors",
     "VerifyError": "errors",
+    "autotune": "compiler.autotune",
     "compile": "compiler",
     "inspect": "codeobject",
     "link": "codeobject",
     "load_artifact": "compiler.aot",
     "save_artifacts": "compiler.aot",
     "simulate": "sim",
+    "sweep": "compiler.sweep",
 }
 
 

@@ -23,8 +23,9 @@ DIRECTORY_VARIABLE = "FLYLLVM_CACHE_DIR"
 SIZE_VARIABLE = "FLYLLVM_CACHE_SIZE"
 SWITCH_VARIABLE = "FLYLLVM_CACHE"
 DEFAULT_SIZE_BYTES = 1 << 30
-#: Kinds of entries: what a kernel's source became, what LLVM made of a module, and sums of flyllvm's own files.
-KINDS = ("source", "image", "self")
+#: Kinds of entries: what a kernel's source became, what LLVM made of a module, sums of flyllvm's own files, and what
+#: autotune chose.
+KINDS = ("source", "image", "self", "tuned")
 _FORMAT = "v1"
 _SUFFIX = ".entry"
 _PART = ".part"
