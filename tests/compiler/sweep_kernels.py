@@ -4,7 +4,7 @@ import flyllvm.compiler as flyc
 import flyllvm.expr as fx
 
 
-@flyc.kernel(known_block_size=(64, 1, 1))
+@flyc.kernel(known_block_size=(128, 1, 1))
 def add_one(x: fx.Tensor, repeat: int):
     """x += 1 after ``repeat`` barriers: more barriers, more instructions."""
     i = fx.thread_idx.x

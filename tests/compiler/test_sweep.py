@@ -20,7 +20,7 @@ from tests.compiler.sweep_kernels import add_one
 
 pytestmark = pytest.mark.llvm
 
-SPEC = "i32[64]"
+SPEC = "i32[128]"
 
 
 class Counting(Executor):
@@ -96,7 +96,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     )
     assert third.count == 1
     fourth = Counting()
-    flyllvm.sweep(add_one, [{"repeat": 0}], "i32[128]", arch="gfx942", executor=fourth, results=file)
+    flyllvm.sweep(add_one, [{"repeat": 0}], "i32[256]", arch="gfx942", executor=fourth, results=file)
     assert fourth.count == 1  # another signature
 
 
@@ -169,10 +169,10 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.sim
 def test_inputs_are_restored_between_trials(cached: None) -> None:
-    x = np.arange(64, dtype=np.int32)
+    x = np.arange(128, dtype=np.int32)
     tuned = flyllvm.autotune(add_one, CONFIGS, x, grid=1, arch="gfx942", measure="simulator")
     assert tuned.config == {"repeat": 0}
-    assert np.array_equal(x, np.arange(64) + 1)
+    assert np.array_equal(x, np.arange(128) + 1)
     assert tuned.sweep is not None
     counts = [t.facts["measured"] for t in tuned.sweep.trials]
     assert counts == sorted(counts) and len(set(counts)) == 3
@@ -180,7 +180,7 @@ def test_inputs_are_restored_between_trials(cached: None) -> None:
 
 @pytest.mark.sim
 def test_a_choice_is_made_once(cached: None) -> None:
-    x = np.zeros(64, np.int32)
+    x = np.zeros(128, np.int32)
     assert not flyllvm.autotune(add_one, CONFIGS, x, grid=1, arch="gfx942", measure="simulator").from_cache
     again = flyllvm.autotune(add_one, CONFIGS, x, grid=1, arch="gfx942", measure="simulator")
     assert again.from_cache and again.config == {"repeat": 0}
@@ -192,4 +192,4 @@ def test_a_choice_is_made_once(cached: None) -> None:
 def test_time_needs_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYLLVM_DEVICE", "sim")
     with pytest.raises(LaunchError, match="measure='simulator'"):
-        flyllvm.autotune(add_one, CONFIGS, np.zeros(64, np.int32), grid=1, arch="gfx942", measure="time")
+        flyllvm.autotune(add_one, CONFIGS, np.zeros(128, np.int32), grid=1, arch="gfx942", measure="time")

@@ -14,7 +14,7 @@ from tests.hip_double.execute import Executor
 pytestmark = [pytest.mark.hip, pytest.mark.llvm]
 
 CONFIGS = [{"repeat": 4}, {"repeat": 0}, {"repeat": 2}]
-SPEC = "i32[64]"
+SPEC = "i32[128]"
 
 
 def test_time_on_a_device_restores_too(device: Executor | None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,9 +24,9 @@ def test_time_on_a_device_restores_too(device: Executor | None, monkeypatch: pyt
         art = flyc.compile(add_one, SPEC + "{align=16}", arch=processor, constants=config)
         if device is not None:
             device.knows(art.code_object.image, art.llvm_ir)
-    x = np.arange(64, dtype=np.int32)
+    x = np.arange(128, dtype=np.int32)
     tuned = flyllvm.autotune(
         add_one, CONFIGS, x, grid=1, arch=processor, measure="time", specs=[SPEC + "{align=16}"], cache=False, repeats=2
     )
     assert tuned.sweep is not None and all(t.facts["time_ms"] >= 0 for t in tuned.sweep.trials)
-    assert np.array_equal(x, np.arange(64) + 1)
+    assert np.array_equal(x, np.arange(128) + 1)
