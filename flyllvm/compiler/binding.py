@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LaunchError
-from ..expr.specs import ScalarSpec, Spec, TensorSpec
+from ..expr.specs import ScalarSpec, Spec, StructSpec, TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +32,16 @@ def bind(names: Sequence[str], specs: Sequence[Spec], values: Sequence[Any]) -> 
         )
     from .binding_fit import run_time_leaves
     from .binding_tensor import TensorArg
-    from .binding_values import Number, for_spec
+    from .binding_values import Fields, Number, for_spec
 
     flat: list[Any] = []
     for name, spec, value in zip(names, specs, values, strict=True):
         arg = for_spec(name, value, spec)
         if isinstance(arg, Number):
             flat.append(arg.value)
+            continue
+        if isinstance(arg, Fields):
+            flat += arg.values
             continue
         flat.append(_memory(value, arg))
         if isinstance(arg, TensorArg):
@@ -63,6 +66,9 @@ def launch_types(specs: Sequence[Spec]) -> tuple[str | None, ...]:
     """Element type of each entry of the flat argument list, as a launch wants it; ``None`` for pointers."""
     types: list[str | None] = []
     for spec in specs:
+        if isinstance(spec, StructSpec):
+            types += [str(leaf) for _, leaf in spec.leaves()]
+            continue
         types.append(str(spec) if isinstance(spec, ScalarSpec) else None)
         if isinstance(spec, TensorSpec):
             types += ["i32" for _, _, static, _ in spec.leaf_rules() if static is None]

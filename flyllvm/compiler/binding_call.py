@@ -5,6 +5,7 @@
 | tensor | ``fx.Tensor`` | any array |
 | pointer | ``fx.Pointer`` | ``flyc.from_c_void_p(...)`` |
 | run-time number | ``fx.Int32``, ``fx.Float32``, ... | an int (Int32), a float (Float32), a typed number |
+| struct | its class, made with ``@fx.struct`` | a value of such a class |
 | compile-time value | ``fx.Constexpr[T]`` | anything else, and every parameter with a default |
 | stream | ``fx.Stream`` | ``fx.Stream(...)`` |
 """
@@ -14,16 +15,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LaunchError
+from ..expr.composite import Struct
 from ..expr.host import Constexpr, Stream
 from ..expr.numeric import Numeric
 from ..expr.pointer import Pointer
-from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
+from ..expr.specs import PointerSpec, ScalarSpec, StructSpec, TensorSpec, parse_spec
 from ..expr.tensor import Tensor
 from .binding_arrays import QUICK, as_tensor, readers
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
 from .binding_values import (
     Constant,
+    Fields,
     StreamSlot,
     array_argument,
     constant_argument,
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 
     from ..expr.specs import Spec
 
-_SPECS = (TensorSpec, PointerSpec, ScalarSpec)
+_SPECS = (TensorSpec, PointerSpec, ScalarSpec, StructSpec)
 _NONE = "none"
 
 
@@ -152,6 +155,8 @@ class Parameters:
             return stream_argument(name, kind, value)
         if isinstance(kind, Constexpr):
             return constant_argument(name, kind, value)
+        if isinstance(value, Struct) or (isinstance(kind, type) and issubclass(kind, Struct)):
+            return Fields(name, StructSpec(kind if isinstance(kind, type) else type(value)), value)
         if isinstance(kind, type):
             return number_argument(name, kind, value)
         array = as_tensor(value)
@@ -239,7 +244,7 @@ def _kind(fn: Any, name: str, local: dict[str, Any]) -> Any:
         return "stream"
     if note is Constexpr:
         return Constexpr()
-    if isinstance(note, Constexpr) or (isinstance(note, type) and issubclass(note, Numeric)):
+    if isinstance(note, Constexpr) or (isinstance(note, type) and issubclass(note, (Numeric, Struct))):
         return note
     return _NONE
 
@@ -259,4 +264,6 @@ def as_argument(params: Parameters, i: int, value: Any) -> Any:
             return parse_spec(value)
         if isinstance(value, type) and issubclass(value, Numeric):
             return ScalarSpec(value)
+        if isinstance(value, type) and issubclass(value, Struct):
+            return StructSpec(value)
     return value

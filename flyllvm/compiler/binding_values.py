@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LaunchError
 from ..expr.host import Constexpr, Stream
 from ..expr.numeric import Float32, Int32, Numeric
-from ..expr.specs import PointerSpec, ScalarSpec
+from ..expr.specs import PointerSpec, ScalarSpec, StructSpec
 from .binding_arrays import as_tensor, readers
 from .binding_pointer import PointerArg, from_spec
 from .binding_tensor import TensorArg
@@ -32,6 +32,36 @@ class Number:
 
     def __init__(self, spec: ScalarSpec, value: Any) -> None:
         self.spec, self.value = spec, value
+
+
+class Fields:
+    """A struct argument.
+
+    Attributes:
+        spec: Its fields.
+        value: The struct, as host code sees it.
+        values: The Python number of each leaf.
+    """
+
+    __slots__ = ("spec", "value", "values")
+
+    def __init__(self, name: str, spec: StructSpec, value: Any) -> None:
+        """Takes a struct apart.
+
+        Raises:
+            LaunchError: It is another struct, or one of its numbers is not known.
+        """
+        if not isinstance(value, spec.kind):
+            raise LaunchError(
+                f"argument {name}: {type(value).__name__} for {spec}", fix=f"pass a {spec.kind.__name__}(...)"
+            )
+        self.spec, self.value = spec, value
+        self.values: list[Any] = []
+        for path, leaf in spec.leaves():
+            number = value
+            for field in path.split("."):
+                number = getattr(number, field)
+            self.values.append(check_number(f"{name}.{path}", scalar_spec(name, leaf.dtype).dtype, number))
 
 
 class Constant:
@@ -98,7 +128,7 @@ def _check_float(name: str, dtype: type[Numeric], value: int | float) -> float:
     return number
 
 
-def _scalar_spec(name: str, dtype: Any) -> ScalarSpec:
+def scalar_spec(name: str, dtype: Any) -> ScalarSpec:
     spec = ScalarSpec(dtype)
     if spec.dtype.width > 64 or (spec.dtype.signed is None and spec.dtype.width < 16):
         raise LaunchError(
@@ -116,7 +146,7 @@ def number_argument(name: str, dtype: Any, value: Any) -> Number:
     """
     if isinstance(value, (str, type)):
         raise LaunchError(f"argument {name}: {value!r} is no number", fix=f"pass a {dtype}")
-    spec = _scalar_spec(name, dtype)
+    spec = scalar_spec(name, dtype)
     return Number(spec, check_number(name, spec.dtype, value))
 
 
@@ -235,9 +265,15 @@ def stream_handle(value: Any) -> Any:
 
 
 def of_spec(name: str, spec: Spec) -> Any:
-    """An argument that is only a specification."""
+    """An argument that is only a specification.
+
+    Raises:
+        LaunchError: A struct: host code would have to know its fields.
+    """
+    if isinstance(spec, StructSpec):
+        raise LaunchError(f"argument {name}: {spec} without a value", fix=f"pass an example: {spec.kind.__name__}(...)")
     if isinstance(spec, ScalarSpec):
-        return Number(_scalar_spec(name, spec.dtype), Unknown(name))
+        return Number(scalar_spec(name, spec.dtype), Unknown(name))
     return from_spec(spec, name)
 
 
@@ -247,6 +283,8 @@ def for_spec(name: str, value: Any, spec: Spec) -> Any:
     Raises:
         LaunchError: It does not fit the specification.
     """
+    if isinstance(spec, StructSpec):
+        return Fields(name, spec, value)
     if isinstance(spec, ScalarSpec):
         return Number(spec, check_number(name, spec.dtype, value))
     array: Any = array_argument(name, "pointer" if isinstance(spec, PointerSpec) else "tensor", value, as_tensor(value))

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TargetError, TraceError
+from ..expr.specs import StructSpec
 from ..target import Target
 from .artifact import Artifact
 from .cache import Recipe, find_source, keep_source
@@ -148,20 +149,24 @@ def _sort(
         LaunchError: An argument is not what its annotation says.
     """
     from .binding_call import as_argument
-    from .binding_values import Constant, Number, StreamSlot
+    from .binding_values import Constant, Fields, Number, StreamSlot
 
     params = fn.call_parameters()
     given = dict(constants or {})
     free = [i for i, name in enumerate(params.names) if name not in given]
     specs: list[Any] = []
     for i, value in zip(free, args):
-        arg = params.classify(i, as_argument(params, i, value))
+        value = as_argument(params, i, value)
+        if isinstance(value, StructSpec):
+            specs.append(value)
+            continue
+        arg = params.classify(i, value)
         if isinstance(arg, Constant):
             given[params.names[i]] = arg.value
         elif isinstance(arg, StreamSlot):
             raise TraceError(f"argument {params.names[i]} of {fn.name} is a stream", fix="kernels take no streams")
         else:
-            specs.append(arg.spec if isinstance(arg, Number) else arg.spec())
+            specs.append(arg.spec if isinstance(arg, (Number, Fields)) else arg.spec())
     return specs + [as_spec(x) for x in args[len(free) :]], given
 
 

@@ -92,11 +92,8 @@ def _object(value: Any, cls: type, walk: _Walk) -> Any:
     if isinstance(value, (tuple, int, float, str)):  # named tuples, enumerations of numbers
         plain: Any = next(c for c in (tuple, int, float, str) if isinstance(value, c))
         return (cls, freeze(plain(value), walk))
-    names = [s for c in cls.__mro__ for s in _slots(c)]
-    state = getattr(value, "__dict__", None)
-    if state is not None or names:
-        parts = [(n, freeze(getattr(value, n), walk)) for n in names if hasattr(value, n)]
-        return (cls, *parts, *((n, freeze(v, walk)) for n, v in (state or {}).items()))
+    if hasattr(value, "__dict__") or any(_slots(c) for c in cls.__mro__):
+        return (cls, *_state(value, cls, walk))
     if not _has_own_hash(cls):
         raise Unfreezable(f"a {cls.__name__}")
     return (cls, value)
@@ -138,5 +135,11 @@ def _ours(value: Any, cls: type, walk: _Walk) -> Any:
     fn = getattr(value, "fn", None)
     if type(fn) is FunctionType:  # a kernel or host function
         return (cls, id(value), _function(fn, walk))
+    return (cls, *_state(value, cls, walk))
+
+
+def _state(value: Any, cls: type, walk: _Walk) -> list[Any]:
+    """Attributes of an object by name."""
     names = [s for c in cls.__mro__ for s in _slots(c)]
-    return (cls, *(freeze(getattr(value, n), walk) for n in names if hasattr(value, n)))
+    parts = [(n, freeze(getattr(value, n), walk)) for n in names if hasattr(value, n)]
+    return parts + [(n, freeze(v, walk)) for n, v in getattr(value, "__dict__", {}).items()]

@@ -14,7 +14,7 @@ from ..errors import FlyError, LaunchError
 from .binding_call import Parameters, Unkeyed, annotation_scope, signature
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
-from .binding_values import Constant, Number, StreamSlot
+from .binding_values import Constant, Fields, Number, StreamSlot
 from .hints import check_hints
 from .launch import author_line
 from .place import Place, current_place
@@ -201,7 +201,7 @@ def _seen_by_host(slot: int | None, name: str, arg: Any) -> Any:
         made = arg.for_slot(slot, name)
         made.offset_bytes = arg.offset_bytes if arg.slot is not None else 0
         return made
-    if isinstance(arg, (Number, Constant)):
+    if isinstance(arg, (Number, Constant, Fields)):
         return arg.value
     if isinstance(arg, StreamSlot):
         return StreamSlot(slot, arg.value)

@@ -7,7 +7,8 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import TraceError
-from ..expr.specs import PointerSpec, ScalarSpec, Spec, TensorSpec, parse_spec
+from ..expr.composite import Struct
+from ..expr.specs import PointerSpec, ScalarSpec, Spec, StructSpec, TensorSpec, parse_spec
 from ..ir.builder import Builder
 from ..ir.core import Kernel
 from ..ir.location import Frame, Location
@@ -19,6 +20,8 @@ from .hints import check_hints, split_hints
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FunctionType
+
+    from ..expr.numeric import Numeric
 
     from .launch import KernelCall
 
@@ -153,12 +156,12 @@ class KernelFunction:
 
 def as_spec(x: Any) -> Spec:
     """A specification from itself, its text, or a number type."""
-    if isinstance(x, (TensorSpec, PointerSpec, ScalarSpec)):
+    if isinstance(x, (TensorSpec, PointerSpec, ScalarSpec, StructSpec)):
         return x
     if isinstance(x, str):
         return parse_spec(x)
     if isinstance(x, type):
-        return ScalarSpec(x)
+        return StructSpec(x) if issubclass(x, Struct) else ScalarSpec(cast("type[Numeric]", x))
     raise TraceError(f"{x!r} is no argument specification", fix="use fx.TensorSpec(...), 'f16[?,?]', or a number type")
 
 

@@ -10,7 +10,7 @@ from ..ir.location import Location, capture
 from .binding_fit import run_time_leaves
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
-from .binding_values import Constant, Number, StreamSlot, stream_handle
+from .binding_values import Constant, Fields, Number, StreamSlot, stream_handle
 from .hints import check_hints
 from .kernel_cache import Compiled, compiled
 from .place import Place, current_place
@@ -150,6 +150,9 @@ class Bound:
         elif isinstance(arg, Number):
             self.specs.append(arg.spec)
             self.flat.append(arg.value)
+        elif isinstance(arg, Fields):
+            self.specs.append(arg.spec)
+            self.flat += arg.values
         elif isinstance(arg, StreamSlot):
             raise LaunchError(f"argument {name} of a kernel is a stream", fix="pass it to launch(stream=...)")
         else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
 from .binding_call import Unkeyed, signature
-from .binding_values import Number, for_spec, stream_handle
+from .binding_values import Fields, Number, for_spec, stream_handle
 from .kernel_cache import Compiled
 from .launch import Bound, author_line, block_size, check_grid, check_lds
 from .place import Place, current_place
@@ -71,7 +71,7 @@ class ArtifactLauncher:
         bound = Bound()
         for i, (name, spec, value) in enumerate(zip(names, specs, args, strict=True)):
             arg = for_spec(name, value, spec)
-            if not isinstance(arg, Number):
+            if not isinstance(arg, (Number, Fields)):
                 arg.slot, arg.offset_bytes = i, 0
             bound.add(name, arg, place)
         size = block_size(artifact.name, block, artifact.known_block_size, place)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import layout as L
 from ..errors import ParseError, TraceError
 from ..ir import types as t
+from .composite import Struct
 from .numeric import BY_IR, TYPES, Int32, Numeric
 from .pointer import Pointer
 from .tensor import Tensor
@@ -145,7 +146,49 @@ class ScalarSpec:
     __repr__ = __str__
 
 
-Spec = TensorSpec | PointerSpec | ScalarSpec
+class StructSpec:
+    """A struct argument: each number in it is an argument of its own, in the order of the fields.
+
+    Args:
+        kind: A class made with ``@fx.struct`` whose fields are numbers or such structs.
+    """
+
+    __slots__ = ("fields", "kind")
+
+    def __init__(self, kind: type[Struct]) -> None:
+        self.kind = kind
+        self.fields: dict[str, ScalarSpec | StructSpec] = {}
+        for name, field in kind.fields.items():
+            inner = getattr(field, "inner", field)
+            if isinstance(inner, type) and issubclass(inner, Struct):
+                self.fields[name] = StructSpec(inner)
+            elif isinstance(inner, type) and issubclass(inner, Numeric):
+                self.fields[name] = ScalarSpec(inner)
+            else:
+                raise TraceError(
+                    f"{kind.__name__}.{name} is a {field}: no kernel argument",
+                    fix="pass arrays as tensors",
+                )
+
+    def declare(self, kernel: Kernel, name: str, attrs: dict[str, Any]) -> Struct:
+        """Adds the arguments to a kernel."""
+        return self.kind(**{f: spec.declare(kernel, f"{name}_{f}", attrs) for f, spec in self.fields.items()})
+
+    def leaves(self) -> list[tuple[str, ScalarSpec]]:
+        """Path and type of every number."""
+        out: list[tuple[str, ScalarSpec]] = []
+        for name, spec in self.fields.items():
+            inner = [("", spec)] if isinstance(spec, ScalarSpec) else spec.leaves()
+            out += [(f"{name}.{path}" if path else name, leaf) for path, leaf in inner]
+        return out
+
+    def __str__(self) -> str:
+        return f"{self.kind.__name__}{{{', '.join(f'{n}: {s}' for n, s in self.fields.items())}}}"
+
+    __repr__ = __str__
+
+
+Spec = TensorSpec | PointerSpec | ScalarSpec | StructSpec
 
 
 def _name(dtype: type[Numeric]) -> str:
@@ -290,4 +333,4 @@ def _tuple(text: str, whole: str) -> Any:
     return made
 
 
-__all__ = ["Int32", "PointerSpec", "ScalarSpec", "Spec", "TensorSpec", "parse_spec"]
+__all__ = ["Int32", "PointerSpec", "ScalarSpec", "Spec", "StructSpec", "TensorSpec", "parse_spec"]

@@ -13,7 +13,7 @@ import pytest
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
 from flyllvm.compiler.binding_arrays import as_tensor
-from flyllvm.errors import LaunchError
+from flyllvm.errors import FlyError, LaunchError
 
 pytestmark = pytest.mark.sim
 
@@ -382,6 +382,65 @@ def test_types_that_cannot_be_passed_at_run_time() -> None:
         wide(1).launch()
     with pytest.raises(LaunchError, match=r"Float8E4M3FN cannot be passed at run time\n.*its bits as Uint8"):
         narrow(1.0).launch()
+
+
+# --- structs -------------------------------------------------------------------------------------------------
+
+
+@fx.struct
+class Scale:
+    factor: fx.Float32
+    shift: fx.Int64
+
+
+@fx.struct
+class Params:
+    n: fx.Int16
+    scale: Scale
+
+
+@flyc.kernel
+def apply(out: fx.Tensor, p: Params, q: Scale):
+    out[0] = fx.Float64(p.n) * fx.Float64(p.scale.factor) + fx.Float64(p.scale.shift + q.shift)
+
+
+def test_structs_are_passed_field_by_field() -> None:
+    @flyc.jit
+    def run(out, p: Params, q: Scale):
+        assert int(p.n) in (3, 4)
+        apply(out, p, q.replace(shift=1)).launch()
+
+    out = np.zeros(1, np.float64)
+    q = Scale(0.0, 100)
+    apply(out, Params(3, Scale(0.5, 1 << 40)), q).launch()
+    assert out[0] == 1.5 + (1 << 40) + 100
+    for n in (3, 4, 4):
+        run(out, Params(n, Scale(0.5, 2)), q)
+        assert out[0] == n / 2 + 3
+    assert run.recordings == 2
+    art = flyc.compile(apply, out, Params, Scale(0.0, 0), arch="gfx942", stop_after="llvm")
+    assert str(art.specs[1]) == "Params{n: i16, scale: Scale{factor: f32, shift: i64}}"
+    art(out, Params(2, Scale(2.0, 1)), q, grid=1, block=1)
+    assert out[0] == 105
+    art.simulate(out, Params(2, Scale(2.0, 2)), q, grid=1, block=1)
+    assert out[0] == 106
+    with pytest.raises(LaunchError, match=r"argument q: Params for Scale.*\n.*pass a Scale"):
+        art(out, Params(2, Scale(2.0, 1)), Params(2, q), grid=1, block=1)
+    with pytest.raises(LaunchError, match=r"argument p: int for Params.*\n.*pass a Params"):
+        apply(out, 3, q).launch()
+    with pytest.raises(LaunchError, match=r"argument p: Params.* without a value\n.*pass an example: Params"):
+        flyc.compile(run, out, Params, q, arch="gfx942")
+
+
+def test_a_struct_with_an_array_is_no_argument() -> None:
+    kind = fx.struct["a" : fx.Array[fx.Int8, 4]]
+
+    @flyc.kernel
+    def k(p: kind):
+        pass
+
+    with pytest.raises(FlyError, match=r"a is a Array.*: no kernel argument\n.*arrays as tensors"):
+        k(3).launch()
 
 
 # --- compile-time values ------------------------------------------------------------------------------------
