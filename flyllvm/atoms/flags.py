@@ -81,7 +81,7 @@ class FlaggedRowMma(RowMma):
         names = dict.fromkeys([f.name for row in cls.table.rows for f in cls.flags_of(row)])
         variants = dict.fromkeys([row.variant for row in cls.table.rows if row.variant])
         keys = dict.fromkeys([variant.partition(" ")[0] for variant in variants])
-        shape, elements, found = parse_mma(cls.mnemonic, params, ("blocks", *keys, *names))
+        shape, elements, found = parse_mma(cls.mnemonic, params, (*keys, *names))
         variant = cls._variant(params, found, variants, list(keys))
         row = cls.table.find(shape, elements, None, None, variant)
         flags = {name: _number(cls.mnemonic, params, name, text) for name, text in found.items() if name in names}

@@ -117,8 +117,9 @@ def test_carriers_are_the_intrinsics_signature_on_exactly_these_targets(op: RowM
 
 
 DENSE = ("llvm.amdgcn.mfma.", "llvm.amdgcn.wmma.", "llvm.amdgcn.smfmac.", "llvm.amdgcn.swmmac.")
-# Forms of LLVM that are no row: sparse ones by their other index types and of gfx1250 (no public index), unused halves of gfx11 accumulators kept (`tied`), a bf16 result of an f32
-# accumulator, and unscaled pairs of an 8-bit operand with a narrower one, whose K order is disputed.
+# Forms of LLVM that are no row: `tied`, which keeps the unused halves of gfx11 accumulators; a bf16 result of an f32
+# accumulator; unscaled pairs of an 8-bit operand with a narrower one, whose K order is disputed; swmmac of gfx1250,
+# whose index is, and the other widths of an index.
 LEFT_OUT = ("tied.", "bf16f32.16x16x32", "wmma.f32.16x16x128.f8f6f4", "swmmac")
 
 

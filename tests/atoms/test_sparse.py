@@ -95,7 +95,7 @@ def test_another_column_in_the_index_is_another_product() -> None:
 
 def test_an_index_must_be_set() -> None:
     assert [repr(field) for field in Smfmac.state] == ["index: i32 (in bits, no default)"]
-    with pytest.raises(StateError, match="set it first: atom.set_value\\('index', ...\\)"):
+    with pytest.raises(StateError, match=r"set it first: atom\.set_value\('index', \.\.\.\)"):
         Smfmac.state.check_set([None])
     em = Recorder()
     op = ROWS[0]

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...errors import TargetError
 from ...ir import lltype as ll
 from ..base import Stateless
-from ..flags import Flag, FlaggedRowMma
+from ..flags import Flag, FlaggedRowMma, accumulator_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...ir.protocols import Emitter, LLValue
+    from ...target import Target
     from ..rows import MmaRow
 
 SIGN_A, SIGN_B = Flag("signA", "whether A is signed"), Flag("signB", "whether B is signed")
@@ -103,3 +107,50 @@ class Wmma(Stateless, FlaggedRowMma):
         args = self.arguments(em, state, em.bitcast(a, ca), em.bitcast(b, cb), em.bitcast(spread, cc))
         result = em.intrinsic(self.row.intrinsic.removeprefix("llvm."), cc, args)
         return em.shuffle(em.bitcast(result, spread.type), None, range(0, 2 * count, 2))
+
+
+def family_of(target: Target) -> type[Wmma]:
+    """The WMMA family of a target.
+
+    Raises:
+        TargetError: It has none.
+    """
+    family = target.chip.family
+    if family == "rdna3":
+        from .gfx11_wmma import WmmaGfx11
+
+        return WmmaGfx11
+    if family == "rdna4":
+        from .gfx120x_wmma import WmmaGfx120x
+
+        return WmmaGfx120x
+    if family == "gfx1250":
+        from .gfx1250_wmma import WmmaGfx1250
+
+        return WmmaGfx1250
+    raise TargetError(f"{target.processor} has no WMMA", fix="use cdna3.mfma (fx.rocdl.MFMA)")
+
+
+def find_wmma(
+    m: int, n: int, k: int, a: str, b: str, acc: str | None, target: Target, flags: Mapping[str, int] | None = None
+) -> Wmma:
+    """The atom of a shape and types in the target's family and wave size.
+
+    Args:
+        m, n, k: Shape.
+        a, b: Element names of A and B.
+        acc: Element name of C and D; ``None``: f32 for floats, i32 for integers.
+        target: The chip, with its wave size.
+        flags: Modifiers by name; those that are 0 may name flags that the row lacks.
+
+    Raises:
+        AtomError: No such row or flag; the fix lists the legal ones.
+        TargetError: The target has no WMMA.
+    """
+    kind = family_of(target)
+    variant = "wave = 64" if target.wave_size == 64 else ""
+    acc = accumulator_of(kind.table, a, b) if acc is None else acc
+    row = kind.table.find((m, n, k), (a, b, acc), None, target.processor, variant)
+    found = kind(row, {name: value for name, value in (flags or {}).items() if value})
+    found.check_target(target)
+    return found
