@@ -10,7 +10,8 @@ import sys
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FlyError, LaunchError
+from ..errors import FlyError, LaunchError, TraceError
+from ..ir.builder import Builder
 from .binding_call import Parameters, Unkeyed, annotation_scope, signature
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
@@ -82,9 +83,15 @@ class JitFunction:
             FlyError: A kernel cannot be compiled.
         """
         params = self.params
+        outer, builder = Recorder.active(), Builder.active()
+        if builder is not None and (outer is None or outer.builder is not builder):
+            raise TraceError(
+                f"the host function {self.__name__} is called inside a kernel",
+                builder.location(),
+                "launch kernels from host code; what kernels share is a plain function",
+            )
         try:
             values = params.positional(args, kwargs)
-            outer = Recorder.active()
             if outer is not None:
                 self._inline(values, outer)
                 return

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from types import FunctionType
 
     from ..expr.numeric import Numeric
-
     from .launch import KernelCall
 
 

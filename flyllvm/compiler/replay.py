@@ -31,15 +31,21 @@ class PointerSource:
         index: Position in the flat argument list.
         slot: Parameter of the host function, or ``None`` when the memory is a fixed one.
         offset_bytes: Distance from the first element of that parameter.
-        arg: The argument at recording.
+        arg: The argument at recording; without its array where that comes in by a parameter.
+        span_bytes: Bytes from its first element to the end of the last, or ``None`` when not known.
     """
 
     __slots__ = ("arg", "index", "offset_bytes", "slot", "span_bytes")
 
     def __init__(self, index: int, arg: TensorArg | PointerArg) -> None:
-        self.index, self.arg, self.slot, self.offset_bytes = index, arg, arg.slot, arg.offset_bytes
+        self.index, self.slot, self.offset_bytes = index, arg.slot, arg.offset_bytes
+        self.arg: TensorArg | PointerArg = arg
         sized = isinstance(arg, PointerArg) or known((arg.shape, arg.stride))
         self.span_bytes = arg.span_bytes if sized else None
+        if arg.slot is not None:
+            # A record must not keep the arrays of the call that made it.
+            self.arg = arg.for_slot(arg.slot, arg.name)
+            self.arg.owner = None
 
 
 class Launch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -337,6 +339,31 @@ def test_a_kernel_called_inside_a_kernel_is_an_error() -> None:
 
     with pytest.raises(TraceError, match=r"called inside a kernel\n.*launch it from host code"):
         outer(np.zeros(64, np.float32)).launch(block=64)
+
+
+def test_a_host_function_called_inside_a_kernel_is_an_error() -> None:
+    host = make_run()
+
+    @flyc.kernel
+    def outer(x: fx.Tensor):
+        host(x, x, 3)
+
+    with pytest.raises(TraceError, match=r"host function run is called inside a kernel\n.*from host code"):
+        outer(np.zeros(64, np.float32)).launch(block=64)
+
+
+def test_records_do_not_keep_arrays() -> None:
+    run = make_run()
+    x, y = arrays()
+    run(x, y, 100)
+    handle = flyc.compile(run, x, y, fx.Int32, arch="gfx942", stop_after="llvm")
+    handle(x, y, 100)
+    art = handle.artifacts["axpy"]
+    art(x, y, 100, 1.0, grid=2)
+    left = weakref.ref(x), weakref.ref(y)
+    del x, y
+    gc.collect()
+    assert [ref() for ref in left] == [None, None]
 
 
 def test_variable_argument_lists_are_refused() -> None:
