@@ -99,6 +99,13 @@ def test_the_neighbouring_chips_agree_too(arch: str) -> None:
     assert gemm().check(129, 132, 72, compiled=compiled(8, 4, arch))
 
 
+def test_what_llvms_own_passes_make_of_it_agrees_too() -> None:
+    art = gemm().compile_gemm(passes="O2")
+    assert art.code_object.kernels["gemm"].vgpr_spill_count == 0
+    art.llvm_ir = art.optimised_ir
+    assert gemm().check(129, 132, 72, compiled=art)
+
+
 def test_operands_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="K must agree"):
         gemm().run(np.zeros((4, 8), np.float16), np.zeros((4, 16), np.float16))

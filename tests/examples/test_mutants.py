@@ -148,3 +148,12 @@ def test_another_k_permutation_of_one_operand_fails() -> None:
 
 def test_another_k_permutation_of_both_operands_passes() -> None:
     assert check_source((PERMUTED, OTHER)) == "right"
+
+
+def test_a_swizzle_in_the_layout_instead_of_the_pointer_passes() -> None:
+    pointer = "fx.apply_swizzle(fx.shared_memory(fx.Float16, rows * TILE_K, align=1024), SWIZZLE)"
+    layout = "fx.make_layout((rows, TILE_K), (TILE_K, 1)),\n        )"
+    # Of elements of 2 bytes instead of bytes: the base is one less.
+    composed = "fx.make_composed_layout(fx.Swizzle(2, 3, 3), 0, " + layout.replace(",\n", "),\n")
+    edits = [(pointer, "fx.shared_memory(fx.Float16, rows * TILE_K, align=1024)"), (layout, composed)]
+    assert check_source(*edits) == "right"
