@@ -115,6 +115,7 @@ from .tiled import (
     tiled_mma_partition,
     tiled_mma_partition_shape,
 )
+from .universal import *  # noqa: F403
 from .vector import Vector, empty_like, full, full_like, ones_like, where, zeros_like
 from .views import (
     append,
@@ -133,44 +134,3 @@ from .views import (
     tiled_divide,
     zipped_divide,
 )
-
-
-def UniversalCopy(bits: int) -> object:
-    """A load or store of ``bits`` bits in any address space."""
-    from ..atoms.universal import UniversalCopy as Atom
-    from .atoms import located
-
-    made: object = located(lambda: Atom(bits))
-    return made
-
-
-def UniversalCopy8b() -> object:
-    """``UniversalCopy(8)``."""
-    return UniversalCopy(8)
-
-
-def UniversalCopy16b() -> object:
-    """``UniversalCopy(16)``."""
-    return UniversalCopy(16)
-
-
-def UniversalCopy32b() -> object:
-    """``UniversalCopy(32)``."""
-    return UniversalCopy(32)
-
-
-def UniversalCopy64b() -> object:
-    """``UniversalCopy(64)``."""
-    return UniversalCopy(64)
-
-
-def UniversalCopy128b() -> object:
-    """``UniversalCopy(128)``."""
-    return UniversalCopy(128)
-
-
-def UniversalFMA(dtype: type[Numeric]) -> object:
-    """``d = a * b + c`` on one element."""
-    from ..atoms.universal import UniversalFma
-
-    return UniversalFma(dtype.ir)

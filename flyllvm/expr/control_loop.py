@@ -7,6 +7,7 @@ again knowing so.
 
 from __future__ import annotations
 
+import re
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -75,14 +76,20 @@ class Loop:
         self.start = self.state.snapshot()
         self.places: dict[Any, Place] = {}
         self.finish: list[tuple[Place | Joined, str]] = []
+        #: Reasons why variables have no value, as they were at the head of the iteration.
+        self.known_unset: dict[Any, Any] = {}
         for name in self.early:
-            value = self.start.cells[name]
-            if value is not UNSET:
-                place = self.places[name] = Place(name, name, value)
-                alone = place.tree.key == "leaf" or name == INIT
-                for i, x in enumerate(place.tree.leaves):
-                    if isinstance(x, (Numeric, Value)) or (alone and isinstance(x, Number)):
-                        place.carry(i)
+            self._early(name)
+
+    def _early(self, name: str) -> None:
+        value = self.start.cells[name]
+        if value is UNSET:
+            return
+        place = self.places[name] = Place(name, name, value)
+        alone = place.tree.key == "leaf" or name == INIT
+        for i, x in enumerate(place.tree.leaves):
+            if isinstance(x, (Numeric, Value)) or (alone and isinstance(x, Number)):
+                place.carry(i)
 
     def run(self, build: Callable[[list[Value]], list[Value]]) -> None:
         """Traces the loop: ``build(inits)`` builds the operation and returns its results."""
@@ -93,12 +100,26 @@ class Loop:
             try:
                 results = build(inits)
             except _Again:
-                self.state.restore(self.start)
-                attrs.clear()
-                attrs.update(before)
-                continue
-            self._after(results)
-            return
+                pass
+            except NameError as e:
+                if not self._promote(e):
+                    raise
+            else:
+                self._after(results)
+                return
+            self.state.restore(self.start)
+            attrs.clear()
+            attrs.update(before)
+
+    def _promote(self, error: NameError) -> bool:
+        """Carries a variable that an iteration reads first after all, because a Python loop before it is empty."""
+        found = re.search(r"'(\w+)'", str(error))
+        name = found[1] if found is not None else ""
+        if name not in self.late or self.start.cells[name] is UNSET:
+            return False
+        self.late.remove(name)
+        self._early(name)
+        return True
 
     def live(self) -> list[Place]:
         """Places that are carried."""
@@ -121,6 +142,8 @@ class Loop:
             if p.lost is not None:
                 cells[p.at] = UNSET
                 lose(self.state, p.at, *p.lost)
+        cells.update(dict.fromkeys(self.late, UNSET))
+        self.known_unset = dict(self.b.unset)
         self.state.restore(type(self.start)(cells, contents))
         return list(args)
 
@@ -259,9 +282,15 @@ class Loop:
                 put(cells, contents, item.at, item.tree.rebuild(leaves))
             done.add(name)
         for name in self.state.cells:
-            if name not in done:
+            if name not in done and not self._untouched(name):
                 self._forget(name, cells)
         self.state.restore(type(self.start)(cells, contents))
+
+    def _untouched(self, name: str) -> bool:
+        """Whether no iteration assigned a variable whose value was hidden in them."""
+        key = (self.state.file, name)
+        hidden = name in self.late and self.end.cells[name] is UNSET
+        return hidden and self.b.unset.get(key) is self.known_unset.get(key)
 
     def _forget(self, name: str, cells: dict[str, Any]) -> None:
         """A variable whose value after the loop is not known, because it may have no iteration or changes its type."""

@@ -270,3 +270,52 @@ def test_atom_objects_have_the_documented_properties() -> None:
         with pytest.raises(AtomError, match="element widths that divide"):
             fx.make_copy_atom(fx.UniversalCopy(96), 64)
         assert fx.make_mma_atom(fx.UniversalFMA(fx.Float32)).shape_mnk == (1, 1, 1)
+
+
+@flyc.kernel(known_block_size=(64, 1, 1))
+def atomics(x: fx.Tensor, y: fx.Tensor, z: fx.Tensor):
+    at = fx.thread_idx.x
+    one = fx.make_layout(1, 1)
+    registers = fx.make_rmem_tensor(1, x.dtype)
+    registers[0] = x[at]
+    add = fx.make_copy_atom(fx.UniversalAtomicAdd(x.dtype, "agent"), x.dtype)
+    fx.copy(add, registers, (y.iter + at % 4).view(one))
+    largest = fx.make_copy_atom(fx.rocdl.BufferAtomicMax(x.dtype), x.dtype)
+    fx.copy(largest, registers, (fx.rocdl.make_buffer_tensor(z).iter + at % 4).view(one), pred=at < 32)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(("name", "kind"), [("i32", np.int32), ("u32", np.uint32)])
+def test_atomic_atoms_update_memory_by_the_sign_of_the_type(name: str, kind: type) -> None:
+    x = np.random.default_rng(0).integers(-(2**20), 2**20, 64).astype(np.int32).view(kind)
+    y, z = np.zeros(4, kind), np.zeros(4, kind)
+    specs = (f"{name}[64]", f"{name}[4]", f"{name}[4]")
+    flyc.compile(atomics, *specs, arch="gfx942", stop_after="llvm").simulate(x, y, z, grid=(1, 1, 1))
+    np.testing.assert_array_equal(y, x.reshape(16, 4).sum(axis=0, dtype=kind))
+    np.testing.assert_array_equal(z, np.maximum(x[:32].reshape(8, 4).max(axis=0), 0).astype(kind))
+
+
+def test_atoms_of_gfx950_and_gfx1250_have_their_own_names() -> None:
+    with Tracing("gfx950") as k:
+        scale = fx.make_mma_atom(fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, fx.Float4E2M1FN, opsel_a=1))
+        scale = scale.set_value({"scale_a": 127, "scale_b": k.arg(fx.Int32)})
+        assert "cdna4.mfma_scale" in str(scale) and scale.shape_mnk == (16, 16, 128)
+        assert "cdna4.lds_read_trans<16, 64>" in str(fx.rocdl.cdna4.LDSReadTrans16_64b())
+        assert "global_load_async_lds<96>" in str(fx.rocdl.cdna4.GlobalLoadAsyncLDS96b())
+        assert fx.rocdl.BufferAtomicPkAdd(fx.BFloat16).bit_size == 32
+        assert type(fx.rocdl.cdna4.cvt_sr_f32_to_bf16(k.arg(fx.Float32), 3)) is fx.BFloat16
+        with pytest.raises(AtomError):
+            fx.rocdl.cdna4.BufferLoadAsyncLDS(64)
+        with pytest.raises(TraceError, match="the accumulator is Float32"):
+            fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, fx.Float4E2M1FN, None, fx.Float16)
+    with Tracing("gfx1250"):
+        assert "gfx1250.wmma_scale" in str(fx.rocdl.cdna5.WMMAScale(16, 16, 128, fx.Float8E4M3FN))
+    with Tracing("gfx942") as k:
+        with pytest.raises(TargetError, match="it exists on gfx950"):
+            fx.rocdl.cdna4.cvt_sr_f32_to_bf16(k.arg(fx.Float32), 3)
+        with pytest.raises(FlyError, match="gfx942"):
+            fx.rocdl.cdna4.LDSReadTrans8_64b()
+        with pytest.raises(FlyError, match="gfx942"):
+            fx.rocdl.BufferAtomicPkAdd(fx.BFloat16)
+        with pytest.raises(TraceError, match="use Float16 or BFloat16"):
+            fx.rocdl.BufferAtomicPkAdd(fx.Float32)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...errors import TargetError
-from ...ir.builder import Builder
-from ..atoms import located
 from ..gpu import ballot, ds_bpermute, readfirstlane, readlane, wave_id
-from ..numeric import Numeric
+from . import cdna4, cdna5
+from .atoms import *  # noqa: F403
 from .buffers import (
     MAX_RECORDS,
     get_buffer_rsrc,
@@ -49,95 +45,3 @@ from .waits import (
     sched_mfma,
     sched_vmem,
 )
-
-
-def elem(x: Any) -> Any:
-    """The IR type of a number type; names and ``None`` stay."""
-    return x.ir if isinstance(x, type) and issubclass(x, Numeric) else x
-
-
-def _pair(x: Any) -> tuple[Any, Any]:
-    a, b = x if isinstance(x, tuple) else (x, x)
-    return elem(a), elem(b)
-
-
-def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, blocks: int | None = None) -> Any:
-    """The MFMA of a shape; ``elem_ty_ab`` is one type, or a pair for A and B.
-
-    Raises:
-        AtomError: No such instruction on the target; the fix lists the legal ones.
-    """
-    from ...atoms.rocdl.cdna3_mfma import find_mfma
-
-    a, b = _pair(elem_ty_ab)
-    target = Builder.current().target
-    return located(lambda: find_mfma(m, n, k, a, b, elem(elem_ty_acc), target, blocks))
-
-
-def WMMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None) -> Any:
-    """The WMMA of a shape, of the family that the target has (gfx11, gfx12 or gfx1250).
-
-    Raises:
-        AtomError: No such instruction; the fix lists the legal ones.
-        TargetError: The target has no WMMA.
-    """
-    a, b = _pair(elem_ty_ab)
-    return located(lambda: wmma_of(m, n, k, a, b, elem(elem_ty_acc)))
-
-
-def wmma_of(m: int, n: int, k: int, a: Any, b: Any, acc: Any) -> Any:
-    """The WMMA row of the current target."""
-    target = Builder.current().target
-    family = target.chip.family
-    if family == "rdna3":
-        from ...atoms.rocdl.gfx11_wmma import WmmaGfx11 as Found
-    elif family == "rdna4":
-        from ...atoms.rocdl.gfx120x_wmma import WmmaGfx120x as Found  # type: ignore[assignment]
-    elif family == "gfx1250":
-        from ...atoms.rocdl.gfx1250_wmma import WmmaGfx1250 as Found  # type: ignore[assignment]
-    else:
-        raise TargetError(f"{target.processor} has no WMMA", fix="use fx.rocdl.MFMA")
-    names = str(a), str(b)
-    if acc is None:
-        acc = next((r.elements[2] for r in Found.table.rows if r.elements[:2] == names and r.shape == (m, n, k)), "f32")
-    variant = "wave = 64" if target.wave_size == 64 else ""
-    made = Found(Found.table.find((m, n, k), (*names, str(acc)), None, target.processor, variant))
-    made.check_target(target)
-    return made
-
-
-def BufferCopy(bits: int, cache_modifier: int | str = 0) -> Any:
-    """A copy of ``bits`` bits a lane between a buffer descriptor and registers.
-
-    Args:
-        bits: 8, 16, 32, 64, 96 or 128.
-        cache_modifier: Cache policy: names such as ``nt`` or ``sc0|nt``, or raw bits; what exists depends on the chip.
-    """
-    from ...atoms.rocdl.cdna3_buffer_copy import BufferCopy as Atom
-
-    return located(lambda: Atom(bits, cache_modifier))
-
-
-def BufferCopyLDS(bits: int, cache_modifier: int | str = 0) -> Any:
-    """A copy of ``bits`` bits a lane from a buffer to LDS, past the registers: 32, and 96 or 128 on gfx950."""
-    from ...atoms.rocdl.cdna3_buffer_copy_lds import BufferCopyLds as Atom
-
-    made = located(lambda: Atom(bits, cache_modifier))
-    located(lambda: made.check_target(Builder.current().target))
-    return made
-
-
-def _sized(make: Any, bits: int) -> Any:
-    def run(cache_modifier: int | str = 0) -> Any:
-        return make(bits, cache_modifier)
-
-    run.__name__ = run.__qualname__ = f"{make.__name__}{bits}b"
-    run.__doc__ = f"``{make.__name__}({bits})``."
-    return run
-
-
-BufferCopy8b, BufferCopy16b, BufferCopy32b = _sized(BufferCopy, 8), _sized(BufferCopy, 16), _sized(BufferCopy, 32)
-BufferCopy64b, BufferCopy96b = _sized(BufferCopy, 64), _sized(BufferCopy, 96)
-BufferCopy128b = _sized(BufferCopy, 128)
-BufferCopyLDS32b, BufferCopyLDS64b = _sized(BufferCopyLDS, 32), _sized(BufferCopyLDS, 64)
-BufferCopyLDS96b, BufferCopyLDS128b = _sized(BufferCopyLDS, 96), _sized(BufferCopyLDS, 128)

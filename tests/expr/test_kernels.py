@@ -1,0 +1,110 @@
+"""Kernels in FlyDSL's style with only the imports changed: tiled MFMA, traversal orders, row softmax."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flyllvm.compiler as flyc
+import flyllvm.expr as fx
+from flyllvm.errors import FlyError
+
+ORDERS = [f"{name}{tail}" for name in ("KMN", "KNM", "MKN", "MNK", "NKM", "NMK") for tail in ("", "_Serpentine")]
+
+
+@flyc.kernel(known_block_size=(256, 1, 1))
+def tiled_mfma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, order: str | None = None):
+    """C = A B^T, 64 x 64 x 8 f32, four waves as (2, 2, 1)."""
+    tid = fx.thread_idx.x
+    mma = fx.make_tiled_mma(
+        fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), fx.make_layout((2, 2, 1), (1, 2, 0))
+    )
+    atom = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+    copy_a, copy_b, copy_c = (make(atom, mma) for make in
+                              (fx.make_tiled_copy_A, fx.make_tiled_copy_B, fx.make_tiled_copy_C))  # fmt: skip
+    frag_a, frag_b, frag_c = mma.make_fragment_A(A), mma.make_fragment_B(B), mma.make_fragment_C(C)
+    for tiled, tensor, fragment in ((copy_a, A, frag_a), (copy_b, B, frag_b)):
+        thr = tiled.get_slice(tid)
+        fx.copy(tiled, thr.partition_S(tensor), thr.retile(fragment))
+    frag_c.fill(0.0)
+    fx.gemm(mma, frag_c, frag_a, frag_b, frag_c, traversal_order=order)
+    thr = copy_c.get_slice(tid)
+    fx.copy(copy_c, thr.retile(frag_c), thr.partition_D(C))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("layout", ["row", "column"])
+def test_tiled_mfma_of_four_waves(layout: str) -> None:
+    # Every element of A is different, so that a wrong map of K shows.
+    a = (1000 * np.arange(64)[:, None] + np.arange(8)).astype(np.float32)
+    b = np.random.default_rng(0).integers(-4, 5, (64, 8)).astype(np.float32)
+    a_spec = "f32[64,8]" if layout == "row" else "f32[64,8]:(1,64)"
+    a = a if layout == "row" else np.asfortranarray(a)
+    c = np.zeros((64, 64), np.float32)
+    artifact = flyc.compile(tiled_mfma, a_spec, "f32[64,8]", "f32[64,64]", arch="gfx942", stop_after="llvm")
+    assert "alloca" not in artifact.llvm_ir and " div " not in artifact.llvm_ir
+    artifact.simulate(a, b, c, grid=(1, 1, 1))
+    np.testing.assert_array_equal(c, a.astype(np.float64) @ b.T.astype(np.float64))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_traversal_order_gives_the_product(order: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, (64, 8)).astype(np.float32) for _ in range(2))
+    c = np.zeros((64, 64), np.float32)
+    specs = ("f32[64,8]", "f32[64,8]", "f32[64,64]")
+    artifact = flyc.compile(tiled_mfma, *specs, arch="gfx942", stop_after="llvm", constants={"order": order})
+    artifact.simulate(a, b, c, grid=(1, 1, 1))
+    np.testing.assert_array_equal(c, a @ b.T)
+
+
+def test_an_unknown_order_is_refused() -> None:
+    with pytest.raises(FlyError, match="KMN"):
+        flyc.compile(
+            tiled_mfma, "f32[64,8]", "f32[64,8]", "f32[64,64]", arch="gfx942", stop_after="llvm",
+            constants={"order": "KKK"},
+        )  # fmt: skip
+
+
+@flyc.kernel(known_block_size=(256, 1, 1))
+def softmax(x: fx.Tensor, y: fx.Tensor):
+    """Softmax of every row, one row a workgroup, through wave reductions and LDS."""
+    N, tid, row = x.shape[1], fx.thread_idx.x, fx.block_idx.x
+    waves = 256 // fx.num_warp_threads()
+    parts = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 8]).view(fx.make_layout(8, 1))
+
+    def over_block(value, op):
+        value = fx.wave_reduce(value, op)
+        fx.barrier()
+        if fx.lane_id() == 0:
+            parts[fx.wave_id()] = value
+        fx.barrier()
+        total = parts[0]
+        for w in fx.range_constexpr(1, waves):
+            total = fx.max(total, parts[w]) if op == "max" else total + parts[w]
+        return total
+
+    top = fx.Float32(float("-inf"))
+    for i in range(tid, N, 256):
+        top = fx.max(top, x[row, i].to(fx.Float32))
+    top = over_block(top, "max")
+    total = fx.Float32(0.0)
+    for i in range(tid, N, 256):
+        total += fx.math.exp2((x[row, i].to(fx.Float32) - top) * 1.4426950408889634)
+    scale = 1.0 / over_block(total, "add")
+    for i in range(tid, N, 256):
+        y[row, i] = fx.math.exp2((x[row, i].to(fx.Float32) - top) * 1.4426950408889634) * scale
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("shape", [(3, 1000), (2, 5), (1, 256)])
+@pytest.mark.parametrize(("name", "kind", "bound"), [("f32", np.float32, 2e-6), ("f16", np.float16, 6e-4)])
+def test_row_softmax(shape: tuple[int, int], name: str, kind: type, bound: float) -> None:
+    x = (np.random.default_rng(0).standard_normal(shape) * 5).astype(kind)
+    y = np.zeros(shape, kind)
+    spec = f"{name}[?,?]"
+    flyc.compile(softmax, spec, spec, arch="gfx942", stop_after="llvm").simulate(x, y, grid=(shape[0], 1, 1))
+    e = np.exp(x.astype(np.float64) - x.astype(np.float64).max(1, keepdims=True))
+    want = e / e.sum(1, keepdims=True)
+    np.testing.assert_allclose(y, want, rtol=bound * 4, atol=bound)
