@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CodegenError, FlyError
+from ..errors import CodegenError
 from ..target import Target
 from .compile import default_arch
 from .kernel import KernelFunction
@@ -237,8 +237,6 @@ def _gather(futures: dict[Any, int]) -> Iterable[tuple[int, tuple[dict[str, Any]
         future = ready.get()
         try:
             yield futures[future], future.result()
-        except FlyError as e:
-            yield futures[future], ({}, str(e))
         except Exception as e:
-            # A worker of a cluster that died, or a kernel that raised an error of its own.
+            # A worker of a cluster died, or has no such kernel.
             yield futures[future], ({}, f"{type(e).__name__}: {e}")

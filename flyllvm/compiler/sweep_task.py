@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CodegenError
+from ..errors import CodegenError, FlyError
 from ..target import Target
 from .kernel import KernelFunction
 
@@ -62,19 +62,26 @@ def find(reference: Reference) -> KernelFunction:
 def run_task(
     kernel: KernelFunction | Reference, specs: tuple[Any, ...], target: Any, config: dict[str, Any]
 ) -> tuple[dict[str, Any], str | None]:
-    """(facts, error) of a configuration.
+    """(facts, error) of a configuration; errors travel as text, which every executor can carry."""
+    try:
+        return facts_of(_compiled(kernel, specs, target, config)), None
+    except FlyError as e:
+        return {}, str(e)
+    except Exception as e:
+        return {}, f"{type(e).__name__}: {e}"  # the author's own
 
-    Raises:
-        FlyError: It does not compile.
-    """
+
+def _compiled(
+    kernel: KernelFunction | Reference, specs: tuple[Any, ...], target: Any, config: dict[str, Any]
+) -> Artifact:
     from .compile import compile
     from .sweep import split_config
 
     fn = kernel if isinstance(kernel, KernelFunction) else find(kernel)
     where = target if isinstance(target, Target) else Target.parse(*target)
     constants, options = split_config(fn, config)
-    made = compile(fn, *specs, arch=where, constants=constants, **options)
-    return facts_of(made), None
+    made: Artifact = compile(fn, *specs, arch=where, constants=constants, **options)
+    return made
 
 
 def facts_of(artifact: Artifact) -> dict[str, Any]:
