@@ -38,7 +38,7 @@ UPDATES = {
 
 
 def kernel(op: UniversalAtomic | BufferAtomic, target: Target, *, shared: bool = False) -> str:
-    """LLVM IR of ``k(src, dst)``: lane ``t`` updates place ``t / 2`` with its own value, so that lanes meet in pairs."""
+    """LLVM IR of ``k(src, dst)``: lane ``t`` updates place ``t / 2`` with its own value: lanes meet in pairs."""
     made = Kernel("k")
     made.attrs["known_block_size"] = (target.wave_size, 1, 1)
     src, dst = (made.add_arg(t.PtrType(op.elem, "global", 16), name) for name in ("src", "dst"))

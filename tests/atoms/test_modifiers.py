@@ -207,7 +207,7 @@ def test_gfx1250_has_one_row_for_each_pair_of_narrow_formats_and_none_of_dispute
 
 
 def test_wmma_is_refused_where_there_is_none() -> None:
-    with pytest.raises(TargetError, match="use cdna3.mfma"):
+    with pytest.raises(TargetError, match=r"use cdna3.mfma"):
         find_wmma(16, 16, 16, "f16", "f16", None, Target.parse("gfx942"))
 
 
@@ -235,7 +235,7 @@ def test_asynchronous_copies_are_refused_by_width_place_and_chip(
 ) -> None:
     with pytest.raises(AtomError, match=r"use 32 bits; 96 or 128 on gfx950|use 32, 96 or 128"):
         kind(64)
-    with pytest.raises(TargetError, match="copy through registers|buffer_copy_lds"):
+    with pytest.raises(TargetError, match=r"copy through registers|buffer_copy_lds"):
         kind(128).check_target(Target.parse("gfx942"))
     space = "global" if kind is GlobalLoadAsyncLds else "buffer_desc"
     kind(128).check_operands(t.PtrType(t.F16, space), t.PtrType(t.F16, "shared"))

@@ -1,0 +1,43 @@
+"""Transposing loads of gfx12 and gfx1250."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...ir.builder import Builder
+from ..atoms import located
+
+if TYPE_CHECKING:
+    from ...atoms.rocdl.gfx12_global_load_tr import GlobalLoadTr as _GlobalLoadTr
+    from ...atoms.rocdl.gfx1250_ds_load_tr import DsLoadTr
+
+
+def DSLoadTr(granularity: int, bits: int) -> DsLoadTr:
+    """An LDS read of ``bits`` bits a lane that transposes elements of ``granularity`` bits: (16, 128) or (8, 64).
+
+    Raises:
+        AtomError: No such load with a known lane map.
+        TargetError: Not on this target.
+    """
+    from ...atoms.rocdl.gfx1250_ds_load_tr import DsLoadTr as Atom
+
+    made: DsLoadTr = located(lambda: Atom(granularity, bits))
+    located(lambda: made.check_target(Builder.current().target))
+    return made
+
+
+def GlobalLoadTr(granularity: int, bits: int) -> _GlobalLoadTr:
+    """A global load that transposes: (16, 128) on gfx1200, gfx1201 and gfx1250, (8, 64) on gfx1250.
+
+    Raises:
+        AtomError: No such load with a known lane map.
+        TargetError: Not on this target.
+    """
+    from ...atoms.rocdl.gfx12_global_load_tr import GlobalLoadTr as Atom
+
+    made: _GlobalLoadTr = located(lambda: Atom(granularity, bits))
+    located(lambda: made.check_target(Builder.current().target))
+    return made
+
+
+__all__ = ["DSLoadTr", "GlobalLoadTr"]

@@ -1,0 +1,168 @@
+"""One kernel of each generation, written in the authoring language, compiled by LLVM and run in the simulator."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import flyllvm
+import flyllvm.compiler as flyc
+import flyllvm.expr as fx
+from flyllvm.atoms.rocdl.cdna3_buffer_atomic import BufferAtomic
+from flyllvm.atoms.rocdl.cdna4_async_lds import GlobalLoadAsyncLds
+from flyllvm.atoms.rocdl.cdna4_lds_read_trans import LdsReadTrans
+from flyllvm.atoms.rocdl.cdna4_mfma_scale import find_mfma_scale
+from flyllvm.atoms.universal_atomic import UniversalAtomic
+from flyllvm.expr.rocdl.async_lds import asyncmark, wait_asyncmark
+from flyllvm.expr.rocdl.load_tr import DSLoadTr, GlobalLoadTr
+from flyllvm.expr.rocdl.wmma import WMMA
+
+pytestmark = [pytest.mark.llvm, pytest.mark.sim]
+
+
+def product(make: Any, tiles: tuple[int, int, int], threads: int) -> Any:
+    """A kernel of one tile: every operand goes from memory to its fragments element by element."""
+
+    @flyc.kernel(known_block_size=(threads, 1, 1))
+    def one_tile(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor):
+        mma = fx.make_tiled_mma(fx.make_mma_atom(make()), fx.make_layout((1, 1, 1), (1, 1, 1)))
+        thr = mma.get_slice(fx.thread_idx.x)
+        fragments = []
+        for part, tensor in ((thr.partition_A, A), (thr.partition_B, B), (thr.partition_C, C)):
+            source = part(tensor)
+            held = fx.make_fragment_like(source)
+            atom = fx.make_copy_atom(fx.UniversalCopy(tensor.dtype.width), tensor.dtype)
+            fx.copy(atom, source, held)
+            fragments.append(held)
+        a, b, c = fragments
+        fx.gemm(mma, c, a, b, c)
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy(D.dtype.width), D.dtype), c, thr.partition_C(D))
+
+    return one_tile
+
+
+def run(kernel: Any, arch: str, args: list[np.ndarray], threads: int, **options: Any) -> str:
+    """Compiles, simulates in place, and gives the assembly."""
+    art = flyc.compile(kernel, *args, arch=arch, **options)
+    flyllvm.simulate(art, kernel=next(iter(art.code_object.kernels)), grid=(1,), block=(threads,), args=args)
+    return str(art.assembly)
+
+
+CASES = {
+    "gfx1100": ((fx.Float16, fx.Float32), (16, 16, 16), np.float16, np.float32, "v_wmma_f32_16x16x16_f16"),
+    "gfx1201": ((fx.BFloat16, fx.Float32), (16, 16, 16), ml_dtypes.bfloat16, np.float32, "v_wmma_f32_16x16x16_bf16"),
+    "gfx1250": ((fx.Float16, fx.Float16), (16, 16, 32), np.float16, np.float16, "v_wmma_f16_16x16x32_f16"),
+}
+
+
+@pytest.mark.parametrize("arch", CASES)
+def test_a_wmma_tile_agrees_with_numpy(arch: str) -> None:
+    (ab, acc), (m, n, k), dtype, out, instruction = CASES[arch]
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-3, 4, shape).astype(x) for shape, x in (((m, k), dtype), ((n, k), dtype), ((m, n), out)))
+    d = np.zeros((m, n), out)
+    text = run(product(lambda: WMMA(m, n, k, ab, acc), (m, n, k), 32), arch, [a, b, c, d], 32)
+    assert len(re.findall(instruction, text)) == 1
+    np.testing.assert_array_equal(d.astype(float), a.astype(float) @ b.astype(float).T + c.astype(float))
+
+
+@pytest.mark.parametrize(("dtype", "sign"), [(fx.Int8, np.int8), (fx.Uint8, np.uint8)])
+def test_the_number_type_decides_the_sign_of_a_wmma(dtype: Any, sign: Any) -> None:
+    rng = np.random.default_rng(0)
+    info = np.iinfo(sign)
+    a, b = (rng.integers(info.min, info.max + 1, (16, 16)).astype(sign) for _ in range(2))
+    c, d = np.ones((16, 16), np.int32), np.zeros((16, 16), np.int32)
+    run(product(lambda: WMMA(16, 16, 16, dtype), (16, 16, 16), 32), "gfx1201", [a, b, c, d], 32)
+    np.testing.assert_array_equal(d, a.astype(np.int32) @ b.astype(np.int32).T + 1)
+
+
+def test_a_scaled_mfma_reads_fragments_and_scales_of_a_kernel() -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def scaled(A: fx.Tensor, B: fx.Tensor, SA: fx.Tensor, SB: fx.Tensor, D: fx.Tensor):
+        lane = fx.thread_idx.x
+        atom = fx.make_mma_atom(find_mfma_scale(16, 16, 128, "f8E4M3FN"))
+        atom = atom.set_value({"scale_a": SA[lane], "scale_b": SB[lane]})
+        held = [fx.make_rmem_tensor(n, x) for n, x in ((32, fx.Float8E4M3FN), (32, fx.Float8E4M3FN), (4, fx.Float32))]
+        wide = fx.make_copy_atom(fx.UniversalCopy(128), fx.Float8E4M3FN)
+        for source, registers in ((A, held[0]), (B, held[1])):
+            for half in range(0, 32, 16):
+                piece = fx.make_layout(16, 1)
+                fx.copy(wide, source.at(lane * 32 + half, piece), registers.at(half, piece))
+        held[2].fill(0.0)
+        fx.mma_atom_call(atom, held[2], held[0], held[1], held[2])
+        four = fx.make_layout(4, 1)
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy(128), fx.Float32), held[2], D.at(lane * 4, four))
+
+    ones = np.ones(64 * 32, ml_dtypes.float8_e4m3fn)
+    scale_a, scale_b = np.full(64, 128, np.int32), np.full(64, 126, np.int32)
+    scale_a[48:] = 130  # the last block of 32 k, for every row
+    d = np.zeros(256, np.float32)
+    text = run(scaled, "gfx950", [ones, ones, scale_a, scale_b, d], 64)
+    assert len(re.findall("v_mfma_scale_f32_16x16x128_f8f6f4", text)) == 1
+    np.testing.assert_array_equal(d, 3 * 32 * 2 * 0.5 + 32 * 8 * 0.5)
+
+
+def test_a_transposing_read_behind_an_asynchronous_copy_gives_columns() -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def columns(src: fx.Tensor, dst: fx.Tensor):
+        lane = fx.thread_idx.x
+        lds = fx.make_view(fx.shared_memory(fx.Float16, 512), fx.make_layout(512, 1))
+        piece = fx.make_layout(8, 1)
+        load = fx.make_copy_atom(GlobalLoadAsyncLds(128), fx.Float16)
+        fx.copy(load, src.at(lane * 8, piece), lds.at(lane * 8, piece))
+        asyncmark()
+        wait_asyncmark(0)
+        fx.barrier()
+        held = fx.make_rmem_tensor(4, fx.Float16)
+        four = fx.make_layout(4, 1)
+        fx.copy(fx.make_copy_atom(LdsReadTrans(16, 64), fx.Float16), lds.at(lane * 4, four), held)
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy(64), fx.Float16), held, dst.at(lane * 4, four))
+
+    src = np.arange(512).astype(np.float16)
+    dst = np.zeros(256, np.float16)
+    text = run(columns, "gfx950", [src, dst], 64)
+    assert "ds_read_b64_tr_b16" in text and "global_load_lds_dwordx4" in text
+    behind = text[text.index("global_load_lds") :]
+    assert "vmcnt(0)" in behind[: behind.index("ds_read_b64_tr")]
+    np.testing.assert_array_equal(dst.reshape(4, 16, 4), src[:256].reshape(4, 4, 16).swapaxes(1, 2))
+
+
+def test_atomic_atoms_count_and_find_the_maximum() -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def reduce(src: fx.Tensor, total: fx.Tensor, most: fx.Tensor):
+        lane = fx.thread_idx.x
+        one = fx.make_layout(1, 1)
+        held = fx.make_rmem_tensor(1, fx.Int32)
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy(32), fx.Int32), src.at(lane, one), held)
+        fx.copy(fx.make_copy_atom(UniversalAtomic("add", "i32", "agent"), fx.Int32), held, total.at(0, one))
+        buffer = fx.rocdl.make_buffer_tensor(most)
+        fx.copy(fx.make_copy_atom(BufferAtomic("max", "i32"), fx.Int32), held, buffer.at(0, one))
+
+    src = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
+    total, most = np.zeros(1, np.int32), np.full(1, -1000, np.int32)
+    text = run(reduce, "gfx1100", [src, total, most], 64)
+    assert "buffer_atomic_max_i32" in text
+    assert total[0] == src.sum() and most[0] == src.max()
+
+
+def test_constructors_refuse_what_the_target_lacks() -> None:
+    def using(make: Any) -> Any:
+        @flyc.kernel(known_block_size=(64, 1, 1))
+        def kernel(x: fx.Tensor):
+            make()
+
+        return kernel
+
+    one = np.zeros(4, np.float32)
+    for make, fix in (
+        (lambda: WMMA(16, 16, 16, fx.Float16), "use cdna3.mfma"),
+        (lambda: DSLoadTr(16, 128), "load plainly"),
+        (lambda: GlobalLoadTr(16, 128), "load plainly"),
+        (lambda: wait_asyncmark(-1), "give the groups that may stay outstanding"),
+    ):
+        with pytest.raises(flyllvm.FlyError, match=fix):
+            flyc.compile(using(make), one, arch="gfx942")
