@@ -309,3 +309,23 @@ def test_tiled_copy_of_a_line() -> None:
     artifact.simulate(x, y, grid=(1, 1, 1))
     np.testing.assert_array_equal(y, x)
     assert artifact.llvm_ir.count("load <4 x float>") == 2
+
+
+def strided(rows: int) -> object:
+    """256 threads of 16 bytes over ``rows`` x 64 bf16; the rows of a thread are a truncating division."""
+
+    @flyc.kernel(known_block_size=(256, 1, 1))
+    def kernel(x: fx.Tensor):
+        atom = fx.make_copy_atom(fx.UniversalCopy(128), fx.BFloat16)
+        tc = fx.make_tiled_copy_tv(atom, fx.make_layout((32, 8), (8, 1)), fx.make_layout((rows // 32, 8), (8, 1)))
+        source = tc.get_slice(fx.thread_idx.x).partition_S(x)
+        fx.copy(tc, source, fx.make_fragment_like(source))
+
+    return kernel
+
+
+def test_a_tile_that_the_threads_do_not_cover_is_refused() -> None:
+    flyc.compile(strided(128), "bf16[128,64]{align=16}", arch="gfx942", stop_after="llvm")
+    with pytest.raises(LayoutError, match="mode 0 has 112 elements, the tile 96") as e:
+        flyc.compile(strided(112), "bf16[112,64]{align=16}", arch="gfx942", stop_after="llvm")
+    assert "test_tensor.py:" in str(e.value.where)
