@@ -18,6 +18,7 @@ from .rewrite_names import (
     assigned,
     declared,
     has_walrus,
+    is_range,
     leaves_by,
     read_in_functions,
     set_first,
@@ -172,7 +173,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
         """``for`` over ``range(...)``: the body becomes a function; other iterables are Python's."""
         call = node.iter
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"):
+        if not isinstance(call, ast.Call) or not is_range(call):
             node.iter = self.visit(node.iter)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node

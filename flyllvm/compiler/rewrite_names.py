@@ -133,6 +133,11 @@ def has_walrus(*nodes: ast.AST) -> bool:
     return any(isinstance(n, kinds) for node in nodes for n in ast.walk(node))
 
 
+def is_range(node: ast.expr) -> bool:
+    """Whether an expression is a call of ``range``, the only iterable that can be traced."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
+
+
 class _ReadFirst:
     """Walks statements in the order of execution and notes names that may be read before they are assigned."""
 
@@ -179,9 +184,13 @@ class _ReadFirst:
                 return self.block(s.body, done) & self.block(s.orelse, done)
             case ast.For() | ast.AsyncFor():
                 self.expression(s.iter, done)
-                self.block(s.body, self.targets([s.target], done))
+                inside = self.targets([s.target], done)
+                after = self.block(s.body, inside)
                 self.block(s.orelse, done)
-                return done
+                if is_range(s.iter):
+                    return done
+                # Python's loop: the tracer sees whether it has an iteration, and asks again where that matters.
+                return inside if leaves_by(s.body) else after
             case ast.While():
                 self.expression(s.test, done)
                 self.block(s.body, done)
@@ -223,6 +232,8 @@ class _ReadFirst:
 
 def set_first(body: Sequence[ast.stmt], test: ast.expr | None = None, target: ast.expr | None = None) -> set[str]:
     """Names that every iteration of a loop assigns, on all paths, before it may read them.
+
+    A Python loop in the body is taken to have an iteration.
 
     The others take part in the next iteration: they are read first, or a path keeps what they were.
     """

@@ -352,6 +352,62 @@ def test_a_variable_that_only_some_paths_assign_keeps_its_last_value(n):
     assert (run(inner_assigns, n) == lanes(ref)).all()
 
 
+class Tally:
+    """Counts how often it is touched; slots hide it from the tracer, which would put it back."""
+
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 0
+
+
+def test_a_variable_of_a_python_loop_in_the_body_costs_no_second_trace():
+    tally = Tally()
+
+    @flyc.kernel
+    def k(C: fx.Tensor, n: fx.Int32):
+        pieces = [fx.make_rmem_tensor(1, fx.Int32) for _ in range(2)]
+        for i, piece in enumerate(pieces):
+            piece.fill(i)
+        for _ in range(n):
+            tally.count += 1
+            for i, piece in enumerate(pieces):
+                piece.fill(piece[0] + i + 1)
+        C[fx.thread_idx.x] = pieces[0][0] + 100 * pieces[1][0]
+
+    assert (run(k, 3) == 3 + 100 * 7).all()
+    assert tally.count == 1
+
+
+@flyc.kernel
+def empty_python_loop(C: fx.Tensor, A: fx.Tensor, n: fx.Int32, things: fx.Constexpr[tuple]):
+    y = A[0]
+    z = A[1]
+    total = fx.Int32(0)
+    for i in range(n):
+        for y in things:
+            z = y * 100
+        total += y + z
+        y = i * 10
+    C[fx.thread_idx.x] = total * 1000 + y + z
+
+
+@pytest.mark.parametrize("things", [(), (2, 5)])
+def test_a_python_loop_without_an_iteration_leaves_the_value_of_the_iteration_before(things):
+    a, c = np.array([3, 4], np.int32), np.zeros(LANES, np.int32)
+    made = flyc.compile(
+        empty_python_loop, "i32[?]", "i32[?]", fx.Int32, arch="gfx942", constants={"things": things}, stop_after="llvm"
+    )
+    made.simulate(c, a, 3, grid=1, block=LANES)
+    y, z, total = 3, 4, 0
+    for i in range(3):
+        for y in things:
+            z = y * 100
+        total += y + z
+        y = i * 10
+    assert (c == total * 1000 + y + z).all()
+
+
 # --- while ----------------------------------------------------------------------------------------
 
 

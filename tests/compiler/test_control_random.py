@@ -32,7 +32,7 @@ class Cell:
         return self.v
 
 def body(t, n, A):
-    a, b, c = t & 15, n, 7
+    a, b, c, q = t & 15, n, 7, t & 3
     xs = [t & 3, 5, n]
     d = {"p": t & 7, "q": 2}
     pair = (t & 1, 3)
@@ -46,10 +46,10 @@ def body(t, n, A):
 
 """
 TAIL = """
-    return (a + 3 * b + 5 * c + 7 * xs[0] + 11 * xs[1] + 13 * xs[2] + 17 * d["p"] + 19 * d["q"] + 23 * pair[0]
+    return (a + 37 * q + 3 * b + 5 * c + 7 * xs[0] + 11 * xs[1] + 13 * xs[2] + 17 * d["p"] + 19 * d["q"] + 23 * pair[0]
             + 29 * pair[1] + 31 * cell.v)
 """
-PLACES = ["a", "b", "c", "xs[0]", "xs[1]", "xs[2]", 'd["p"]', 'd["q"]', "cell.v"]
+PLACES = ["a", "b", "c", "q", "xs[0]", "xs[1]", "xs[2]", 'd["p"]', 'd["q"]', "cell.v"]
 
 
 class Writer:
@@ -110,6 +110,10 @@ class Writer:
             if r.random() < 0.3:
                 lines += [f"{indent}elif {self.test()}:", *self.block(inner, depth + 1)]
             return lines + ([f"{indent}else:", *self.block(inner, depth + 1)] if r.random() < 0.6 else [])
+        if r.random() < 0.2:
+            things = r.choice(["()", "(1, 2)", "(a, b)", "xs", "[c]"])
+            lines = [f"{indent}for q in {things}:", *self.block(inner, depth + 1)]
+            return lines + ([f"{inner}if {r.choice(['1', '0'])}:", f"{inner}    break"] if r.random() < 0.3 else [])
         self.loops += 1
         i = f"i{self.loops}"
         if kind == 11:
