@@ -114,6 +114,26 @@ def test_dynamic_lds_is_given_and_checked() -> None:
     assert np.array_equal(x, np.arange(64)[::-1])
 
 
+def test_the_kernels_own_allocations_decide_what_is_given() -> None:
+    @flyc.kernel
+    def reverse(x: fx.Tensor):
+        shared = fx.SharedAllocator(static=False)
+        shared.allocate(100)
+        lds = fx.make_view(fx.recast_iter(fx.Float32, shared.allocate(256)), fx.make_layout(64, 1))
+        i = fx.thread_idx.x
+        lds[i] = x[i]
+        fx.barrier()
+        x[i] = lds[63 - i]
+
+    x = np.arange(64, dtype=np.float32)
+    for smem in (None, 368, 1024):
+        before = x.copy()
+        reverse(x).launch(block=64, smem=smem)
+        assert np.array_equal(x, before[::-1])
+    with pytest.raises(LaunchError, match=r"smem=256 bytes for reverse\n.*its allocations take 368"):
+        reverse(x).launch(block=64, smem=256)
+
+
 def test_static_and_dynamic_lds_together_must_fit() -> None:
     @flyc.kernel
     def static(x: fx.Tensor):
