@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 #: Modules of the target-neutral families, by mnemonic.
 FAMILIES = {
-    "fly.universal_atomic": "flyllvm.atoms.universal_atomic",
     "fly.universal_copy": "flyllvm.atoms.universal",
     "fly.universal_fma": "flyllvm.atoms.universal",
+    "fly.universal_atomic": "flyllvm.atoms.universal_atomic",
 }
 for _mnemonic, _module in FAMILIES.items():
     register_payload_module(_mnemonic, _module)
