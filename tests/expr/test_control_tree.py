@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 import flyllvm.expr as fx
-from flyllvm.expr.control_join import Joined, Mismatch, number_type
+from flyllvm.expr.control_join import Joined
+from flyllvm.expr.control_slot import Mismatch, number_type
 from flyllvm.expr.control_state import UNSET, State
 from flyllvm.expr.control_tree import describe, flatten, same
 from flyllvm.ir.builder import Builder

@@ -141,8 +141,7 @@ def counts(x: fx.Tensor, y: fx.Tensor, old: fx.Tensor):
 @pytest.mark.parametrize(
     ("name", "kind"), [("i32", np.int32), ("f32", np.float32), ("i64", np.int64), ("u32", np.uint32)]
 )
-def test_atomic_add_counts(name: str) -> None:
-    kind = {"i32": np.int32, "f32": np.float32, "i64": np.int64, "u32": np.uint32}[name]
+def test_atomic_add_counts(name: str, kind: type) -> None:
     x = (np.arange(64) % 4).astype(np.int32)
     y, old = np.zeros(4, kind), np.zeros(64, kind)
     artifact = flyc.compile(counts, "i32[64]", f"{name}[4]", f"{name}[64]", arch="gfx942", stop_after="llvm")
