@@ -20,7 +20,7 @@ from .hints import check_hints
 from .launch import author_line
 from .place import Place, current_place
 from .replay import Record, Recorder
-from .watch import Watch
+from .watch import Watch, has_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -163,6 +163,7 @@ class JitFunction:
         given = [_seen_by_host(i, name, arg) for i, (name, arg) in enumerate(zip(params.names, args, strict=True))]
         recorder = Recorder(place, {**self.hints, **(hints or {})}, values, addresses, execute)
         self.recordings += 1
+        recorder.roots += [a.value for a in args if isinstance(a, Constant) and has_world(a.value)]
         with recorder:
             self._run(given)
         _check_pending(recorder)

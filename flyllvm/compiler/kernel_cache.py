@@ -17,7 +17,7 @@ from .compile import build
 from .freeze import Unfreezable, freeze
 from .hints import split_hints
 from .pipeline import image_stage
-from .watch import Watch
+from .watch import Watch, has_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,7 +113,7 @@ def compiled(
         if world.valid():
             return found
     # The world is looked at before tracing: a change while tracing makes the entry invalid, not stale.
-    world = Watch(kernel.fn, *_functions(constants.values()))
+    world = Watch(kernel.fn, *filter(has_world, constants.values()))
     made = _build(kernel, specs, constants, target, hints)
     if world.why_not is None:
         _trim(_COMPILED)
@@ -126,10 +126,6 @@ def compiled(
 
 #: Kernels that have entries, so that no other object takes their id.
 _KEPT: dict[int, KernelFunction] = {}
-
-
-def _functions(values: Any) -> list[Any]:
-    return [v for v in values if callable(v)]
 
 
 def _build(

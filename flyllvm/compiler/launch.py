@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
 from ..ir.location import Location, capture
+from .binding_arrays import readers
 from .binding_fit import run_time_leaves
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
@@ -16,6 +17,7 @@ from .kernel_cache import Compiled, compiled
 from .place import Place, current_place
 from .replay import Launch, PointerSource, Recorder
 from .unknown import Unknown, known
+from .watch import has_world
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +93,7 @@ class KernelCall:
             if self in recorder.pending:
                 recorder.pending.remove(self)
             made = self._prepare(recorder.place, grid, block, smem, stream, cluster, {**recorder.hints, **hints})
-            recorder.roots += (self.kernel.fn, *(v for v in self.values if callable(v)))
+            recorder.roots += (self.kernel.fn, *(v for v in self.values if has_world(v) and readers(type(v)) is None))
             recorder.launches.append(made)
             if recorder.execute:
                 made.run(recorder.values, recorder.addresses)

@@ -178,6 +178,11 @@ class _Walk:
             self.frozen.append((value, key))
 
 
+def has_world(value: Any) -> bool:
+    """Whether code that gets a value may read more than its contents: a function, or an object with methods."""
+    return callable(value) or hasattr(value, "__dict__")
+
+
 def _same(now: Any, before: Any) -> bool:
     """Whether two plain values are equal; others are by identity."""
     return type(now) is type(before) and type(now) in _IMMUTABLE and freeze(now) == freeze(before)

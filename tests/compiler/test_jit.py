@@ -282,6 +282,44 @@ def test_equal_kernels_are_one_object_for_llvm(monkeypatch: pytest.MonkeyPatch) 
     assert handles[0].code_object is handles[1].code_object
 
 
+class Layer:
+    """An object whose methods read a global, and trace."""
+
+    def __init__(self) -> None:
+        self.shift = 1.0
+
+    def value(self) -> float:
+        return self.shift + SCALE
+
+    @flyc.kernel
+    def body(self, x: fx.Tensor):
+        x[fx.thread_idx.x] = self.value()
+
+    @flyc.jit
+    def run(self, x):
+        self.body(x).launch(block=64)
+
+    @flyc.jit
+    def by_host(self, x):
+        axpy(x, x, 64, self.value()).launch(block=64)
+
+
+def test_what_methods_of_an_argument_read_is_seen() -> None:
+    layer, x, y = Layer(), np.zeros(64, np.float32), np.ones(64, np.float32)
+    for scale, want, factor in ((2.0, 3.0, 7.0), (4.0, 5.0, 21.0)):
+        globals()["SCALE"] = scale
+        try:
+            y[:] = 1
+            layer.run(x)
+            layer.by_host(y)
+        finally:
+            globals()["SCALE"] = 2.0
+        assert np.all(x == want) and np.all(y == factor)
+    layer.run(x)
+    layer.run(x)
+    assert np.all(x == 3)
+
+
 # --- misuse ------------------------------------------------------------------------------------------
 
 
