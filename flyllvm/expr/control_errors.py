@@ -9,7 +9,7 @@ from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from ..ir.location import Location, frames_of, is_author_file
-from .control_join import truth
+from .control_slot import truth
 from .numeric import Numeric
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_join import Branches, check_depth, refuse_globals, truth
+from .control_join import Branches, check_depth, refuse_globals
+from .control_slot import truth
 from .control_state import State
 from .numeric import Boolean
 

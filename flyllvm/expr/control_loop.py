@@ -15,19 +15,9 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_join import (
-    Joined,
-    Mismatch,
-    Number,
-    check_depth,
-    lose,
-    mismatch,
-    refuse_globals,
-    same_key,
-    slot_of,
-    truth,
-)
-from .control_place import WAYS, Place, leaf_mismatch, next_value, put
+from .control_join import Joined, check_depth, lose, refuse_globals, same_key
+from .control_place import WAYS, Place, leaf_mismatch, next_value, put, step_of, used_beside
+from .control_slot import Mismatch, Number, Slot, mismatch, slot_of
 from .control_state import UNSET, State
 from .control_tree import Tree, flatten, same
 from .numeric import Numeric
@@ -36,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import CellType
 
-    from ..ir.core import Block
-    from .control_join import Slot
     from .control_state import Snapshot
 
 #: Variable that holds the list of ``range(..., init=)``.
@@ -174,11 +162,11 @@ class Loop:
         for slot, init, arg, y in zip(self.slots(), self.inits, args, yields):
             known = slot.divisibility
             if known is None and isinstance(arg.type, t.IntType):
-                step = _step(y, arg)
+                step = step_of(y, arg)
                 if step is not None:
                     both = gcd(init.divisibility, step.divisibility)
                     slot.divisibility = both & -both
-                    again = again or (slot.divisibility > 1 and _used(self.b.block, arg, y))
+                    again = again or (slot.divisibility > 1 and used_beside(self.b.block, arg, y))
             elif known is not None and y.divisibility % known:
                 slot.divisibility = 1
                 again = True
@@ -304,60 +292,3 @@ class Loop:
             text = f"{name} is given a value only inside the loop at {self.where}, which may have no iteration"
             lose(self.state, name, text, f"give {name} a value before the loop")
         cells[name] = UNSET
-
-
-def _step(y: Value, arg: Value) -> Value | None:
-    """What an iteration adds to a carried integer, where it does just that."""
-    op = y.op
-    if op is None or op.name != "arith.addi" or arg not in op.operands:
-        return None
-    return op.operands[1] if op.operands[0] is arg else op.operands[0]
-
-
-def _used(body: Block, arg: Value, y: Value) -> bool:
-    """Whether more depends on a carried value than its next one."""
-    return any(arg in op.operands for op in body.walk() if op is not y.op)
-
-
-def traced_for(
-    low: Any, high: Any, step: Any, index: Callable[[Value], Any], body: Callable[[Any], Any], loop: Loop
-) -> None:
-    """Traces ``body(index(i))`` over a range."""
-
-    def once(i: Value, *args: Value) -> list[Value]:
-        loop.enter(args)
-        body(index(i))
-        return loop.leave(args)
-
-    loop.run(lambda inits: loop.b.for_(low, high, step, inits, once))
-
-
-def traced_while(test: Callable[[], Any], body: Callable[[], Any], loop: Loop) -> None:
-    """Traces ``while test(): body()``."""
-
-    def before(*args: Value) -> tuple[Value, list[Value]]:
-        loop.enter(args)
-        held = loop.state.snapshot()
-        flag = truth(test())
-        _unchanged(loop, held)
-        if not isinstance(flag, Value):
-            flag = loop.b.constant(int(flag), t.I1)
-        return flag, list(args)
-
-    def after(*args: Value) -> list[Value]:
-        loop.enter(args)
-        body()
-        return loop.leave(args)
-
-    loop.run(lambda inits: loop.b.while_(inits, before, after))
-
-
-def _unchanged(loop: Loop, held: Snapshot) -> None:
-    now = loop.state.snapshot()
-    for container, x, y in zip(loop.state.containers, held.contents, now.contents):
-        if not container.identical(x, y):
-            raise TraceError(
-                f"the condition of a traced while changes {container.name}",
-                loop.where,
-                "change it in the body of the loop",
-            )

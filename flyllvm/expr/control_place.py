@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir import types as t
 from ..ir.core import Value
-from .control_join import Mismatch, Number, Slot, is_traced, lowered, mismatch, weaker
+from .control_slot import Mismatch, Number, Slot, is_traced, lowered, mismatch, weaker
 from .control_tree import Tree, flatten
 from .numeric import as_numeric
+
+if TYPE_CHECKING:
+    from ..ir.core import Block
 
 #: How messages call the values a loop compares.
 WAYS = ("before the loop", "after an iteration")
@@ -98,3 +101,16 @@ def leaf_mismatch(p: Place, x: Any, y: Any, value: Any) -> Mismatch:
         # A Python number has a type only from here on; the message names it.
         x = slot.number(x) if not is_traced(x) else x
     return mismatch(p.name, x, y, WAYS)
+
+
+def step_of(y: Value, arg: Value) -> Value | None:
+    """What an iteration adds to a carried integer, where it does just that."""
+    op = y.op
+    if op is None or op.name != "arith.addi" or arg not in op.operands:
+        return None
+    return op.operands[1] if op.operands[0] is arg else op.operands[0]
+
+
+def used_beside(body: Block, arg: Value, y: Value) -> bool:
+    """Whether more depends on a carried value than its next one."""
+    return any(arg in op.operands for op in body.walk() if op is not y.op)

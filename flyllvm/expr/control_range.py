@@ -7,15 +7,18 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
+from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .control_errors import is_traced_range
-from .control_join import truth
-from .control_loop import Loop, traced_for, traced_while
+from .control_loop import Loop
+from .control_slot import truth
 from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from .control_state import Snapshot
 
 
 def while_(test: Callable[[], Any], body: Callable[[], Any], early: Sequence[str], late: Sequence[str]) -> None:
@@ -150,3 +153,50 @@ def _unroll(unroll: Any, full: Any) -> bool | int | None:
     if full:
         return True
     return None if unroll < 0 else False if unroll == 1 else unroll
+
+
+# --- tracing -----------------------------------------------------------------------------------
+
+
+def traced_for(
+    low: Any, high: Any, step: Any, index: Callable[[Value], Any], body: Callable[[Any], Any], loop: Loop
+) -> None:
+    """Traces ``body(index(i))`` over a range."""
+
+    def once(i: Value, *args: Value) -> list[Value]:
+        loop.enter(args)
+        body(index(i))
+        return loop.leave(args)
+
+    loop.run(lambda inits: loop.b.for_(low, high, step, inits, once))
+
+
+def traced_while(test: Callable[[], Any], body: Callable[[], Any], loop: Loop) -> None:
+    """Traces ``while test(): body()``."""
+
+    def before(*args: Value) -> tuple[Value, list[Value]]:
+        loop.enter(args)
+        held = loop.state.snapshot()
+        flag = truth(test())
+        _unchanged(loop, held)
+        if not isinstance(flag, Value):
+            flag = loop.b.constant(int(flag), t.I1)
+        return flag, list(args)
+
+    def after(*args: Value) -> list[Value]:
+        loop.enter(args)
+        body()
+        return loop.leave(args)
+
+    loop.run(lambda inits: loop.b.while_(inits, before, after))
+
+
+def _unchanged(loop: Loop, held: Snapshot) -> None:
+    now = loop.state.snapshot()
+    for container, x, y in zip(loop.state.containers, held.contents, now.contents):
+        if not container.identical(x, y):
+            raise TraceError(
+                f"the condition of a traced while changes {container.name}",
+                loop.where,
+                "change it in the body of the loop",
+            )
