@@ -248,8 +248,19 @@ class TensorArg:
         return (1 + last) * self.dtype.width // 8
 
     def spec(self) -> TensorSpec:
-        """What a kernel is compiled for to take this tensor."""
+        """What a kernel is compiled for to take this tensor.
+
+        Raises:
+            LaunchError: It has no dimensions, or a static extent of 0.
+        """
         if self._spec is None:
+            if not self.shape:
+                raise LaunchError(f"argument {self.name}: an array without dimensions", fix="pass a.reshape(1)")
+            if any(n == 0 for i, n in enumerate(self.shape) if i not in self._shape_marks):
+                raise LaunchError(
+                    f"argument {self.name}: an array of shape {self.shape} has no elements",
+                    fix="launch nothing for it, or make the extent dynamic: flyc.from_dlpack(a).mark_shape_dynamic()",
+                )
             align = self._align or max(ALIGN_OF[self.address & 15], 1)
             shape = _marked(self.shape, self._shape_marks)
             stride = _marked(self.stride, self._stride_marks)

@@ -160,6 +160,8 @@ def test_a_capsule_is_used_once() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
+        (lambda: np.zeros(()), r"argument x: an array without dimensions\n.*a.reshape\(1\)"),
+        (lambda: np.zeros((4, 0)), r"argument x: an array of shape \(4, 0\) has no elements\n.*mark_shape_dynamic"),
         (lambda: np.zeros(4, bool), r"array of bool: .*\n.*view it as uint8"),
         (lambda: np.zeros(4, np.complex64), r"array of complex64: .*\n.*use one of: float16"),
         (lambda: np.zeros(4, ">f4"), r"array of >f4"),
@@ -243,6 +245,16 @@ def test_one_compilation_serves_all_sizes_of_a_dynamic_layout(traced: list[str])
         last(flyc.from_dlpack(x).mark_layout_dynamic(leading_dim=1), out).launch()
         assert out[0] == m * n - 1
     assert traced == ["last"]
+
+
+def test_a_dynamic_extent_may_be_zero() -> None:
+    @flyc.kernel
+    def count(x: fx.Tensor, out: fx.Tensor):
+        out[0] = x.shape[0]
+
+    out = np.ones(1, np.int32)
+    count(flyc.from_dlpack(np.zeros((0, 4), np.float32)).mark_shape_dynamic(0), out).launch()
+    assert out[0] == 0
 
 
 def test_a_mark_is_part_of_the_signature() -> None:
