@@ -80,7 +80,7 @@ def _traced_range(
     unroll_full: bool = False,
 ) -> Any:
     low, high, step = _bounds(args)
-    by = step if isinstance(step, int) else None
+    by = step if isinstance(step, int) else step.static_value()
     if by == 0:
         raise TraceError("range() with step 0", Builder.current().location(), "use a step that is not zero")
     hint = _unroll(unroll, unroll_full)
@@ -133,7 +133,8 @@ def _bound(x: Any) -> Any:
                 "loop bounds are Int32 or Int64: convert it with .to(fx.Int32)",
             )
         if x.is_static:
-            return int(x)
+            # A known Int64 keeps its width, and with it the loop's index.
+            return x.ir_value() if isinstance(x, Int64) else int(x)
         return x._v if isinstance(x, (Int32, Int64)) else Int32(x)._v
     try:
         return operator.index(x)

@@ -273,6 +273,50 @@ def test_bounds_and_steps_are_those_of_range(low, high, step):
     assert (c == np.int32(((seen + (1 << 31)) % (1 << 32)) - (1 << 31))).all()
 
 
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"unroll": 4}, "llvm.loop.unroll.count"),
+        ({"unroll": 1}, "llvm.loop.unroll.disable"),
+        ({"unroll_full": True}, "llvm.loop.unroll.enable"),
+        ({"unroll": -1}, None),
+    ],
+)
+def test_unroll_hints_make_a_loop_and_reach_llvm(keywords, says):
+    @flyc.kernel
+    def k(C: fx.Tensor):
+        total = fx.thread_idx.x
+        for i in range(0, 8, **keywords):
+            total = total * 3 + i
+        C[fx.thread_idx.x] = total
+
+    made = compiled(k, "i32[?]")
+    assert "scf.for" in made.fly_ir
+    assert says in made.llvm_ir if says else "llvm.loop" not in made.llvm_ir
+
+    def ref(t):
+        for i in range(8):
+            t = t * 3 + i
+        return t
+
+    assert (run(k) == lanes(ref)).all()
+
+
+def test_a_number_of_the_language_is_a_traced_bound_even_if_it_is_known():
+    @flyc.kernel
+    def k(C: fx.Tensor):
+        total = fx.Int64(0)
+        for i in range(fx.Int64(5)):
+            total = total + i
+        for i in range(3):
+            total = total + C.shape[0] if isinstance(i, fx.Numeric) else total
+        C[fx.thread_idx.x] = total.to(fx.Int32)
+
+    text = compiled(k, "i32[?]").fly_ir
+    assert text.count("scf.for") == 1 and ": i64 {" in text
+    assert (run(k) == 10).all()
+
+
 @flyc.kernel
 def index_survives(C: fx.Tensor, n: fx.Int32):
     t = fx.thread_idx.x
@@ -875,3 +919,12 @@ def test_variables_that_a_called_function_assigns_are_carried():
         return t + sum(hits) + 1000 * len(hits)
 
     assert (run(closure_state, 7) == lanes(ref)).all()
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("kernel", [deep, containers, vector_sum, atom_state, register_memory, collatz, pointer_walk])
+def test_control_flow_compiles_without_scratch_or_spills(kernel):
+    count = kernel.fn.__code__.co_argcount
+    specs = ["i32[?]", "i32[?]", fx.Int32][:count] if count != 2 else ["i32[?]", fx.Int32]
+    made = flyc.compile(kernel, *specs, arch="gfx942").code_object.kernels[kernel.name]
+    assert (made.scratch_bytes, made.vgpr_spill_count, made.sgpr_spill_count) == (0, 0, 0)
