@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import atomics, gpu, math, operators, rocdl, vector_ops
+from . import arith, atomics, gpu, math, operators, rocdl, vector_ops
 from .atomics import *  # noqa: F403
 from .atoms import CopyAtom, MmaAtom, atom_set_value, make_copy_atom, make_mma_atom
 from .calls import copy, copy_atom_call, gather, gemm, make_predicate, mma_atom_call, scatter

@@ -153,6 +153,12 @@ class Struct(Composite):
         """The struct with some fields changed."""
         return type(self)(**{**{n: self.__dict__[n] for n in self.fields}, **changes})
 
+    def __fly_flatten__(self) -> list[Any]:
+        return [self.__dict__[name] for name in self.fields]
+
+    def __fly_unflatten__(self, parts: list[Any]) -> Any:
+        return type(self)(*parts)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{n}={self.__dict__[n]!r}' for n in self.fields)})"
 

@@ -319,3 +319,76 @@ def test_atoms_of_gfx950_and_gfx1250_have_their_own_names() -> None:
             fx.rocdl.BufferAtomicPkAdd(fx.BFloat16)
         with pytest.raises(TraceError, match="use Float16 or BFloat16"):
             fx.rocdl.BufferAtomicPkAdd(fx.Float32)
+
+
+@flyc.kernel(known_block_size=(64, 1, 1))
+def through_lds(x: fx.Tensor, y: fx.Tensor, z: fx.Tensor):
+    at = fx.thread_idx.x
+    source = fx.rocdl.make_buffer_tensor(x)
+    lds = fx.shared_memory(fx.Float32, 128)
+    fx.rocdl.raw_ptr_buffer_load_lds(source, lds, 4, at * 4)
+    fx.rocdl.buffer_load_to_lds(fx.rocdl.get_buffer_rsrc(source), lds + 64, (at ^ 1) * 4)
+    fx.rocdl.s_waitcnt(vmcnt=0)
+    fx.barrier()
+    y[at] = lds[at ^ 3] + lds[at + 64]
+    target = fx.rocdl.make_buffer_tensor(z)
+    fx.rocdl.raw_ptr_buffer_atomic_fadd(lds[at], target, at % 2 * 4)
+    fx.rocdl.intrinsic("llvm.amdgcn.s.sleep", None, 1)
+
+
+@pytest.mark.sim
+def test_moves_to_lds_and_raw_atomics() -> None:
+    x, y, z = np.arange(64, dtype=np.float32), np.zeros(64, np.float32), np.zeros(2, np.float32)
+    artifact = flyc.compile(through_lds, "f32[64]", "f32[64]", "f32[2]", arch="gfx942", stop_after="llvm")
+    artifact.simulate(x, y, z, grid=(1, 1, 1))
+    lanes = np.arange(64)
+    np.testing.assert_array_equal(y, x[lanes ^ 3] + x[lanes ^ 1])
+    np.testing.assert_array_equal(z, [x[0::2].sum(), x[1::2].sum()])
+
+
+@pytest.mark.sim
+def test_an_intrinsic_by_its_name() -> None:
+    x = np.arange(64, dtype=np.int32) * 0x01010101
+    got = elementwise(
+        lambda v: fx.rocdl.intrinsic("llvm.amdgcn.perm", fx.Int32, v, v, fx.Int32(0x00010203), pure=True), [x],
+        fx.Int32, np.int32,
+    )  # fmt: skip
+    np.testing.assert_array_equal(got, x.byteswap())
+    y = np.ones(64, np.float16)
+    got = elementwise(
+        lambda v: fx.rocdl.intrinsic(
+            "llvm.amdgcn.mfma.f32.16x16x16f16", (fx.Float32, 4), fx.full(4, v), fx.full(4, v),
+            fx.full(4, 1.0, fx.Float32), 0, 0, 0,
+        )[0],
+        [y], fx.Float32, np.float32,
+    )  # fmt: skip
+    np.testing.assert_array_equal(got, 17)
+
+
+def test_misuse_of_raw_instructions_is_explained() -> None:
+    with Tracing() as k:
+        buffer = fx.rocdl.make_buffer_ptr(pointer(k, fx.Float32), 256)
+        lds = fx.shared_memory(fx.Float32, 64)
+        cases = [
+            (lambda: fx.rocdl.raw_ptr_buffer_load_lds(buffer, lds, 16), "use 1, 2, 4 bytes"),
+            (lambda: fx.rocdl.raw_ptr_buffer_load_lds(buffer, lds, 4, offset=4096), "0 to 4095"),
+            (lambda: fx.rocdl.raw_ptr_buffer_load_lds(buffer, buffer, 4), "pointer to shared memory"),
+            (lambda: fx.rocdl.cluster_workgroup_id_x(), "they exist on gfx1250"),
+            (lambda: fx.rocdl.intrinsic("llvm.amdgcn.perm", fx.Int32, "x"), "a number, a vector or a pointer"),
+            (lambda: fx.rocdl.intrinsic("llvm.amdgcn.perm", int), "(type, count), or None"),
+            (lambda: fx.rocdl.raw_ptr_buffer_atomic_fmax(fx.Float32(1.0), buffer), "on gfx942"),
+        ]
+        for run, fix in cases:
+            with pytest.raises(FlyError) as e:
+                run()
+            assert fix in str(e.value), str(e.value)
+
+
+@flyc.kernel(known_block_size=(64, 1, 1))
+def unknown(x: fx.Tensor):
+    fx.rocdl.intrinsic("llvm.amdgcn.no.such.thing", None, 1)
+
+
+def test_an_unknown_intrinsic_never_reaches_llvm() -> None:
+    with pytest.raises(FlyError, match=r"no\.such\.thing"):
+        flyc.compile(unknown, "f32[64]", arch="gfx942", stop_after="llvm")

@@ -174,3 +174,26 @@ def test_more_lds_than_the_target_has_is_refused_with_the_bytes(arch: str, limit
             fx.shared_memory(fx.Int8, 16)
         with pytest.raises(TraceError, match=f"{arch} has {limit} bytes for a workgroup; use smaller tiles"):
             fx.SharedAllocator(static=False).allocate(16)
+
+
+@fx.struct
+class State:
+    count: fx.Int32
+    total: fx.Float32
+
+
+@flyc.kernel(known_block_size=(64, 1, 1))
+def carried(x: fx.Tensor, y: fx.Tensor, n: fx.Int32):
+    state = State(0, 0.0)
+    for i in range(n):
+        if x[i] > 0.0:
+            state = state.replace(count=state.count + 1, total=state.total + x[i])
+    y[fx.thread_idx.x] = state.total / state.count
+
+
+@pytest.mark.sim
+def test_a_struct_is_carried_through_loops_and_branches() -> None:
+    x, y = np.array([1, -5, 2, 6, -1], np.float32), np.zeros(64, np.float32)
+    artifact = flyc.compile(carried, "f32[5]", "f32[64]", "i32", arch="gfx942", stop_after="llvm")
+    artifact.simulate(x, y, 5, grid=(1, 1, 1))
+    np.testing.assert_array_equal(y, 3)

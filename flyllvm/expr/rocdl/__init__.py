@@ -25,6 +25,16 @@ from .convert import (
     perm_b32,
     rcp,
 )
+from .raw import (
+    buffer_load_to_lds,
+    cluster_workgroup_id_x,
+    cluster_workgroup_id_y,
+    cluster_workgroup_id_z,
+    intrinsic,
+    raw_ptr_buffer_atomic_fadd,
+    raw_ptr_buffer_atomic_fmax,
+    raw_ptr_buffer_load_lds,
+)
 from .waits import (
     iglp_opt,
     s_barrier,

@@ -1,0 +1,10 @@
+"""Arithmetic by MLIR's names, which kernels import as ``fx.arith``."""
+
+from __future__ import annotations
+
+from .math import ceildiv, cmpf, cmpi, max, maximumf, maxnumf, min, minimumf, minnumf, shrui
+from .vector import where as select
+
+__all__ = [
+    "ceildiv", "cmpf", "cmpi", "max", "maximumf", "maxnumf", "min", "minimumf", "minnumf", "select", "shrui",
+]  # fmt: skip
