@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -318,6 +319,22 @@ def test_what_methods_of_an_argument_read_is_seen() -> None:
     layer.run(x)
     layer.run(x)
     assert np.all(x == 3)
+
+
+def test_threads_record_and_replay_apart() -> None:
+    run = make_run()
+
+    def work(seed: int) -> bool:
+        ok = True
+        for round in range(6):
+            n = 32 * (seed + round % 3 + 1)
+            x, y = arrays(n)
+            run(x, y, n, float(seed))
+            ok &= bool(np.array_equal(y, 1 + 2 * seed * x))
+        return ok
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(1, 5)))
 
 
 # --- misuse ------------------------------------------------------------------------------------------
