@@ -94,8 +94,8 @@ def copy_rows(ops: list[CopyAtomOp]) -> Iterator[str]:
         src, dst = code(op.bit_layout_src), code(op.bit_layout_dst)
         key = (targets(op), str(op.bit_size), src, dst if dst != src else "=source", instructions(op) or "plain LLVM")
         groups.setdefault(key, []).append(op.params)
-    for key, params in groups.items():
-        yield "| " + " | ".join(["<br>".join(map(code, params)), *key]) + " |"
+    for cells, params in groups.items():
+        yield "| " + " | ".join(["<br>".join(map(code, params)), *cells]) + " |"
 
 
 def targets(op: Atom) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ir.protocols import register_payload_module
-from . import rocdl
+from . import cpu, rocdl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,8 @@ FAMILIES = {
     "fly.universal_fma": "flyllvm.atoms.universal",
     "fly.universal_atomic": "flyllvm.atoms.universal_atomic",
 }
+#: Families of the host CPU.
+HOST_FAMILIES = cpu.FAMILIES
 for _mnemonic, _module in FAMILIES.items():
     register_payload_module(_mnemonic, _module)
 

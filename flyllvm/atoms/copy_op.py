@@ -31,11 +31,14 @@ class CopyAtomOp(Atom):
 
     Attributes:
         bit_size: Bits that one thread moves; 0 for copies of whole tiles.
+        spaces: The pairs (source, destination) of address spaces it moves between; where several instructions do,
+            ``describe()["instruction"]`` lists them in this order.
     """
 
     __slots__ = ("bit_size",)
 
     bit_size: int
+    spaces: tuple[tuple[str, str], ...] = (("global", "register"), ("register", "global"))
 
     @property
     def bit_layout_src(self) -> Layout:
@@ -164,6 +167,7 @@ class CopyAtomOp(Atom):
             "state": describe_state(self),
             "cycles": None,
             "bytes": self.bit_size // 8,
+            "spaces": [list(pair) for pair in self.spaces],
         }
 
 

@@ -36,6 +36,10 @@ class UniversalCopy(StatelessCopy):
     __slots__ = ()
 
     mnemonic = "fly.universal_copy"
+    spaces = tuple(
+        [pair for space in ("global", "shared", "generic") for pair in ((space, "register"), ("register", space))]
+        + [("global", "shared"), ("shared", "global"), ("generic", "shared"), ("global", "generic")]
+    )
 
     def __init__(self, bits: int) -> None:
         if not isinstance(bits, int) or bits % 8 or not 8 <= bits <= MAX_COPY_BITS:

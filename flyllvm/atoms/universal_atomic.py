@@ -81,6 +81,7 @@ class UniversalAtomic(StatelessCopy):
     __slots__ = ("count", "elem", "operation", "order", "scope", "type_name")
 
     mnemonic = "fly.universal_atomic"
+    spaces = (("register", "global"), ("register", "shared"), ("register", "generic"))
 
     def __init__(
         self, operation: str, type: t.ScalarType | str, scope: str = "system", order: str = "monotonic"

@@ -18,13 +18,8 @@ from flyllvm.atoms.base import Atom, Stateful
 from flyllvm.atoms.copy_op import CopyAtomOp
 from flyllvm.atoms.mma_op import MmaAtomOp
 from flyllvm.atoms.rocdl import cache_policy
-from flyllvm.atoms.rocdl.cdna3_buffer_atomic import BufferAtomic
 from flyllvm.atoms.rocdl.cdna3_buffer_copy import BufferCopy
 from flyllvm.atoms.rocdl.cdna3_buffer_copy_lds import BufferCopyLds
-from flyllvm.atoms.rocdl.cdna4_async_lds import GlobalLoadAsyncLds
-from flyllvm.atoms.rocdl.transpose import TransposeCopy
-from flyllvm.atoms.rows import RowMma
-from flyllvm.atoms.universal import UniversalCopy, UniversalFma
 from flyllvm.atoms.universal_atomic import ORDERS, SCOPES, UniversalAtomic
 from flyllvm.ir import lltype as ll, types as t
 from flyllvm.ir.protocols import LLValue
@@ -73,50 +68,49 @@ def mma_body(em: Recorder, op: MmaAtomOp) -> str:
     return parameters(dict.fromkeys("abcd", 1)) + scalars
 
 
-def copy_body(em: Recorder, op: CopyAtomOp, direction: str) -> str:
-    """A copy between memory and registers (kept in LDS), or to LDS directly."""
-    elem = op.elem if isinstance(op, ATOMICS) else _ELEMENTS.get(op.bit_size, t.I32)
+def copy_body(em: Recorder, op: CopyAtomOp, spaces: tuple[str, str]) -> str:
+    """A copy between two address spaces; registers come from LDS and go there."""
+    elem = getattr(op, "elem", None) or _ELEMENTS.get(op.bit_size, t.I32)
     count = op.bit_size // elem.bits
     state = None
     if isinstance(op, Stateful):
-        fields = [value(ll.I32, "so"), em.const(ll.I32, 64)]
-        state = em.struct_of(*fields[: len(op.state)])
-    here = operand(elem, "shared", "lds", count)
+        state = em.struct_of(
+            *(em.const(f.type.storage, 64) if f.constant else value(f.type.storage, "so") for f in op.state)
+        )
+    names = {"buffer_desc": "rsrc", "global": "ptr", "shared": "lds", "generic": "flat"}
+    kept = operand(elem, "shared", "kept", count)
     type_ = ll.vec_or_scalar(count, elem.storage)
-    space = "buffer_desc" if isinstance(op, Stateful) else "global"
-    there = operand(elem, space, "rsrc" if space == "buffer_desc" else "ptr", count, offset="voff")
-    if isinstance(op, (BufferCopyLds, GlobalLoadAsyncLds)):
-        op.emit_atom_call(em, state, there, operand(elem, "shared", "lds", count, offset="voff"), None)
-    elif direction == "load":
-        source = operand(elem, "shared", "lds", count, offset="voff") if is_lds_read(op) else there
-        loaded = op.emit_atom_call_ssa(em, state, source, type_, None, None)
+    src, dst = (
+        None if space == "register" else operand(elem, space, names[space], count, offset="voff") for space in spaces
+    )
+    if src is None:
+        assert dst is not None
+        op.emit_atom_call_ssa(em, state, em.load(kept, type_), dst, None, None)
+    elif dst is None:
+        loaded = op.emit_atom_call_ssa(em, state, src, type_, None, None)
         assert isinstance(loaded, LLValue)
-        em.store(loaded, here)
-    elif isinstance(op, UniversalAtomic):
-        name = {"global": "ptr", "generic": "flat", "shared": "lds"}[direction]
-        op.emit_atom_call_ssa(em, None, em.load(here, type_), operand(elem, direction, name, count), None, None)
+        em.store(loaded, kept)
     else:
-        op.emit_atom_call_ssa(em, state, em.load(here, type_), there, None, None)
-    return "ptr addrspace(8) %rsrc, ptr addrspace(3) %lds, i32 %voff, i32 %so, ptr addrspace(1) %ptr, ptr %flat"
-
-
-ATOMICS = (BufferAtomic, UniversalAtomic)
-
-
-def is_lds_read(op: CopyAtomOp) -> bool:
-    return isinstance(op, TransposeCopy) and op.space == "shared"
+        op.emit_atom_call(em, state, src, dst, None)
+    shared = "ptr addrspace(3) %lds, ptr addrspace(3) %kept"
+    return f"ptr addrspace(8) %rsrc, {shared}, i32 %voff, i32 %so, ptr addrspace(1) %ptr, ptr %flat"
 
 
 class Case:
-    """One function: the atom, where it is compiled, and what must be in its assembly."""
+    """One function: the atom, where it is compiled, and what must be in its assembly.
 
-    def __init__(self, op: Atom, processor: str, direction: str, wanted: str) -> None:
-        self.op, self.processor, self.direction, self.wanted = op, processor, direction, wanted
+    Attributes:
+        spaces: The address spaces of a copy.
+        wanted: The instruction, or the name of the cache policy; empty where LLVM has a choice.
+    """
+
+    def __init__(self, op: Atom, processor: str, wanted: str, spaces: tuple[str, str] = ("", "")) -> None:
+        self.op, self.processor, self.wanted, self.spaces = op, processor, wanted, spaces
         self.target = Target.parse(processor, op.wave)
         self.module = f"{processor}/{self.target.wave_size}"
 
     def __repr__(self) -> str:
-        return f"{self.op.name} {self.direction} on {self.processor}".replace("  ", " ")
+        return f"{self.op.name} {'-'.join(self.spaces).strip('-')} on {self.processor}".replace("  ", " ")
 
     def function(self, name: str, declarations: dict[str, str]) -> str:
         em = Recorder(self.processor, self.op.wave)
@@ -124,7 +118,7 @@ class Case:
             arguments = mma_body(em, self.op)
         else:
             assert isinstance(self.op, CopyAtomOp)
-            arguments = copy_body(em, self.op, self.direction)
+            arguments = copy_body(em, self.op, self.spaces)
         declarations.update(em.declarations)
         body = "\n".join(em.lines)
         return f"define amdgpu_kernel void @{name}({arguments}) {{\nentry:\n{body}\n  ret void\n}}"
@@ -133,30 +127,28 @@ class Case:
 def cases() -> list[Case]:
     found = []
     for op in all_rows():
+        described = op.describe().get("instruction") or {}
+        assert isinstance(described, dict)
         for p in op.targets:
-            if isinstance(op, RowMma):
-                found.append(Case(op, p, "", op.row.instructions[p]))
-            elif isinstance(op, BufferCopy):
-                load, store = op.instructions(p)
-                found += [Case(op, p, "load", load), Case(op, p, "store", store)]
-            elif isinstance(op, UniversalAtomic):
-                found += [Case(op, p, space, "atomic") for space in ("global", "shared", "generic")]
-            elif not isinstance(op, (UniversalCopy, UniversalFma)):
-                instruction = op.describe()["instruction"]
-                assert isinstance(instruction, dict)
-                found.append(Case(op, p, "load" if isinstance(op, TransposeCopy) else "", instruction[p]))
+            wanted = described.get(p, "")
+            if not isinstance(op, CopyAtomOp):
+                found.append(Case(op, p, wanted))
+                continue
+            each = wanted if isinstance(wanted, list) else [wanted] * len(op.spaces)
+            found += [Case(op, p, one, spaces) for one, spaces in zip(each, op.spaces, strict=True)]
     for scope in SCOPES:
         for order in ORDERS:
             op = UniversalAtomic("add", "i32", scope, order)
-            found += [Case(op, p, "global", "atomic") for p in CHIPS]
+            found += [Case(op, p, "", ("register", "global")) for p in CHIPS]
+    load, store = BufferCopy.spaces
     for p in CHIPS:
         for name in cache_policy.names(Target.parse(p)):
             op = BufferCopy(32, name)
-            found += [
-                Case(op, p, direction, name.rpartition("_")[2].upper() if name.startswith("scope") else name)
-                for direction in ("load", "store")
-                if not (name == "lu" and direction == "store") and not (name in ("wb", "nt_wb") and direction == "load")
-            ]
+            wanted = name.rpartition("_")[2].upper() if name.startswith("scope") else name
+            if name not in ("wb", "nt_wb"):
+                found.append(Case(op, p, wanted, load))
+            if name != "lu":
+                found.append(Case(op, p, wanted, store))
     return found
 
 
@@ -190,14 +182,14 @@ def test_llvm_selects_the_named_instruction(i: int) -> None:
     text = functions[f"k{i}"]
     code = [line.split(";")[0].split() for line in text.splitlines() if line.startswith("\t")]
     if isinstance(case.op, BufferCopy) and not case.op.cache.is_default:
-        line = next(" ".join(words) for words in code if words and words[0].startswith(f"buffer_{case.direction}"))
+        line = next(" ".join(words) for words in code if words and words[0].startswith("buffer_"))
         words = line.replace(":", " ").upper().split()
         assert any(w == case.wanted.upper() or w.endswith(f"_{case.wanted.upper()}") for w in words), line
         return
     mnemonics = [words[0].removesuffix("_e64") for words in code if words]
-    if isinstance(case.op, UniversalAtomic):
-        # The chip's instruction, or a loop of compare-and-swap.
-        assert [m for m in mnemonics if "atomic" in m or re.match("ds_(?!read|write_|load|store_)", m)], mnemonics
+    if not case.wanted:  # the chip's instruction, or a loop of compare-and-swap
+        kinds = "atomic" if isinstance(case.op, UniversalAtomic) else "load|store|read|write|fma|mac|mul|add"
+        assert [m for m in mnemonics if re.search(f"{kinds}|ds_", m)], mnemonics
         return
     assert mnemonics.count(case.wanted) == 1, mnemonics
     if isinstance(case.op, BufferCopyLds):

@@ -83,7 +83,7 @@ def test_a_kernel_reads_transposed(op: TransposeCopy, processor: str, ssa: bool)
         held = b.alloca(elem, Layout(count, 1))
         plain = b.make_copy_atom(t.CopyAtomType(parse_payload("fly.universal_copy", str(op.bit_size)), elem.bits))
         source = b.make_view(b.add_offset(src, start), Layout(count, 1))
-        if op.space == "shared":
+        if op.spaces[0][0] == "shared":
             lds = b.make_view(b.add_offset(b.shared(elem, op.wave * op.bit_size // 8, 16), start), Layout(count, 1))
             b.copy_atom_call(plain, source, held)
             b.copy_atom_call(plain, held, lds)
@@ -125,5 +125,5 @@ def test_the_width_of_an_element_may_be_spelled_in_bits() -> None:
 
 @pytest.mark.parametrize(("op", "src"), [(LdsReadTrans(16, 64), "global"), (GlobalLoadTr(16, 128), "shared")])
 def test_memory_of_another_space_is_refused(op: TransposeCopy, src: str) -> None:
-    with pytest.raises(AtomError, match=f"the source is in {op.space} memory, the destination in registers"):
+    with pytest.raises(AtomError, match=f"the source is in {op.spaces[0][0]} memory, the destination in registers"):
         op.check_operands(t.PtrType(t.F16, src), t.PtrType(t.F16, "register"))

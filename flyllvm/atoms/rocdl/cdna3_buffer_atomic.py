@@ -113,6 +113,7 @@ class BufferAtomic(StatefulCopy):
     __slots__ = ("count", "elem", "row", "targets")
 
     mnemonic = "fly_rocdl.cdna3.buffer_atomic"
+    spaces = (("register", "buffer_desc"),)
     state = StateStruct("cdna3.buffer_atomic", SOFFSET)
 
     def __init__(self, operation: str, type: t.Type | str) -> None:

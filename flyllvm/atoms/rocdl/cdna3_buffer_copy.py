@@ -79,6 +79,7 @@ class BufferCopy(StatefulCopy):
     __slots__ = ("cache", "row")
 
     mnemonic = "fly_rocdl.cdna3.buffer_copy"
+    spaces = (("buffer_desc", "register"), ("register", "buffer_desc"))
     state = StateStruct("cdna3.buffer_copy", SOFFSET)
 
     def __init__(self, bits: int, cache: int | str | CachePolicy = 0) -> None:

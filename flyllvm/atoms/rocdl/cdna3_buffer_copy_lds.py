@@ -66,6 +66,7 @@ class BufferCopyLds(StatefulCopy):
     __slots__ = ("cache", "targets")
 
     mnemonic = "fly_rocdl.cdna3.buffer_copy_lds"
+    spaces = (("buffer_desc", "shared"),)
     state = StateStruct("cdna3.buffer_copy_lds", SOFFSET, IMM_OFFSET)
     #: Instruction and processors by bits.
     rows = _ROWS

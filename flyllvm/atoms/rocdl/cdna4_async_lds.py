@@ -62,6 +62,7 @@ class GlobalLoadAsyncLds(StatelessCopy):
     __slots__ = ("cache",)
 
     mnemonic = "fly_rocdl.cdna4.global_load_async_lds"
+    spaces = (("global", "shared"),)
     targets = _TARGETS
 
     def __init__(self, bits: int, cache: int | str | CachePolicy = 0) -> None:

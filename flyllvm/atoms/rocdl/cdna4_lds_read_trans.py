@@ -33,7 +33,7 @@ class LdsReadTrans(TransposeCopy):
 
     mnemonic = "fly_rocdl.cdna4.lds_read_trans"
     rows = ROWS
-    space = "shared"
+    spaces = (("shared", "register"),)
 
 
 def atoms() -> list[LdsReadTrans]:

@@ -30,7 +30,7 @@ class DsLoadTr(TransposeCopy):
 
     mnemonic = "fly_rocdl.gfx1250.ds_load_tr"
     rows = ROWS
-    space = "shared"
+    spaces = (("shared", "register"),)
 
 
 def atoms() -> list[DsLoadTr]:

@@ -30,7 +30,7 @@ class GlobalLoadTr(TransposeCopy):
 
     mnemonic = "fly_rocdl.gfx12.global_load_tr"
     rows = ROWS
-    space = "global"
+    spaces = (("global", "register"),)
 
 
 def atoms() -> list[GlobalLoadTr]:

@@ -44,7 +44,7 @@ class TransposeRow:
 
 
 class TransposeCopy(StatelessCopy):
-    """A transposing load to registers; the families set mnemonic, rows and the space that is read.
+    """A transposing load to registers; the families set mnemonic, rows and the spaces.
 
     Args:
         granularity: Bits of an element.
@@ -57,7 +57,6 @@ class TransposeCopy(StatelessCopy):
     __slots__ = ("row", "targets", "wave")
 
     rows: dict[tuple[int, int], TransposeRow]
-    space: str
 
     def __init__(self, granularity: int, bits: int) -> None:
         row = self.rows.get((granularity, bits))
@@ -107,10 +106,11 @@ class TransposeCopy(StatelessCopy):
         Raises:
             AtomError: They are not.
         """
-        if src.space != self.space or dst.space != "register":
+        space = self.spaces[0][0]
+        if src.space != space or dst.space != "register":
             raise AtomError(
                 f"{self.name} cannot copy {src} to {dst}",
-                fix=f"the source is in {self.space} memory, the destination in registers",
+                fix=f"the source is in {space} memory, the destination in registers",
             )
 
     def emit_load(self, em: Emitter, state: LLValue | None, src: MemOperand, type: ll.LLType) -> LLValue:

@@ -1,0 +1,127 @@
+"""``cpu.copy`` and ``cpu.fma``: what one thread of an x86-64 CPU does.
+
+``fly_cpu.copy<256>`` moves up to 512 bits through registers, as wide as the CPU has them.
+``fly_cpu.fma<1x1x1, (f64, f64) -> f64>`` is ``d = a * b + c``, rounded once.
+
+Source: LLVM language reference, ``llvm.fma``; System V x86-64 ABI (the C library has ``fma`` where the CPU has not).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import AtomError
+from ...ir import types as t
+from ...ir.protocols import register_payload
+from ...layout import Layout
+from ..base import ONE_THREAD
+from ..copy_op import StatelessCopy
+from ..mma_op import StatelessMma
+from ..spelling import options, parse_mma, split_params
+
+if TYPE_CHECKING:
+    from ...ir.lltype import LLType
+    from ...ir.protocols import Emitter, LLValue, MemOperand
+
+TARGETS = ("x86-64",)
+WIDTHS = (8, 16, 32, 64, 128, 256, 512)
+TYPES = {str(elem): elem for elem in (t.F32, t.F64)}
+
+
+class CpuCopy(StatelessCopy):
+    """A copy by one thread between any two kinds of memory.
+
+    Args:
+        bits: One of ``WIDTHS``.
+
+    Raises:
+        AtomError: Another width.
+    """
+
+    __slots__ = ()
+
+    mnemonic = "fly_cpu.copy"
+    targets = TARGETS
+
+    def __init__(self, bits: int) -> None:
+        if bits not in WIDTHS:
+            raise AtomError(f"cpu.copy<{bits}>: no such width", fix=f"one of: {', '.join(map(str, WIDTHS))} bits")
+        self.bit_size = bits
+        self.params = str(bits)
+
+    def emit_load(self, em: Emitter, state: LLValue | None, src: MemOperand, type: LLType) -> LLValue:
+        """One load."""
+        return em.load(src, type)
+
+    def emit_store(self, em: Emitter, state: LLValue | None, value: LLValue, dst: MemOperand) -> None:
+        """One store."""
+        em.store(value, dst)
+
+
+class CpuFma(StatelessMma):
+    """A fused multiply-add of one thread.
+
+    Args:
+        elem: f32 or f64.
+
+    Raises:
+        AtomError: Another type.
+    """
+
+    __slots__ = ()
+
+    mnemonic = "fly_cpu.fma"
+    targets = TARGETS
+
+    def __init__(self, elem: t.ScalarType | str) -> None:
+        found = TYPES.get(str(elem))
+        if found is None:
+            raise AtomError(f"cpu.fma on {elem}", fix=f"use one of: {', '.join(TYPES)}")
+        self.params = f"1x1x1, ({found}, {found}) -> {found}"
+        self.shape_mnk = (1, 1, 1)
+        self.blocks = 1
+        self.types = (found, found, found, found)
+        self.layout_a = self.layout_b = self.layout_c = Layout((1, 1), (1, 1))
+
+    @property
+    def thr_layout(self) -> Layout:
+        """One thread."""
+        return ONE_THREAD
+
+    @property
+    def intrinsic(self) -> str:
+        """Full name of the LLVM intrinsic."""
+        return f"llvm.fma.{self.types[0]}"
+
+    def emit_atom_call_ssa(self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue) -> LLValue:
+        """One ``llvm.fma``."""
+        return em.intrinsic(self.intrinsic.removeprefix("llvm."), c.type, [a, b, c])
+
+
+def parse_copy(params: str) -> CpuCopy:
+    """The atom of ``256``."""
+    first, *rest = split_params(params) or [""]
+    options(CpuCopy.mnemonic, params, rest, ())
+    if not first.isdigit():
+        raise AtomError(f"!{CpuCopy.mnemonic}<{params}> names no width", fix="write the bits: <256>")
+    return CpuCopy(int(first))
+
+
+def parse_fma(params: str) -> CpuFma:
+    """The atom of ``1x1x1, (f64, f64) -> f64``."""
+    shape, elements, _ = parse_mma(CpuFma.mnemonic, params)
+    if shape != (1, 1, 1) or len(set(elements)) != 1:
+        raise AtomError(
+            f"!{CpuFma.mnemonic}<{params}>: one thread computes 1x1x1 in one type",
+            fix=f"write <1x1x1, ({elements[2]}, {elements[2]}) -> {elements[2]}>",
+        )
+    return CpuFma(elements[0])
+
+
+def atoms() -> list[CpuCopy | CpuFma]:
+    """One atom for each width and type."""
+    return [*(CpuCopy(bits) for bits in WIDTHS), *(CpuFma(elem) for elem in TYPES)]
+
+
+register_payload(CpuCopy.mnemonic, parse_copy)
+register_payload(CpuFma.mnemonic, parse_fma)
