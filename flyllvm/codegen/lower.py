@@ -55,7 +55,7 @@ class Lowering:
         carried: 32-bit registers that the enclosing loops carry.
     """
 
-    __slots__ = ("_checked", "_dbg", "carried", "em", "facts", "options", "subprogram", "target", "values")
+    __slots__ = ("_checked", "_dbg", "carried", "em", "facts", "options", "scaled", "subprogram", "target", "values")
 
     def __init__(self, em: FunctionBuilder, facts: KernelFacts, options: Options, target: Target) -> None:
         self.em = em
@@ -63,6 +63,7 @@ class Lowering:
         self.options = options
         self.target = target
         self.values: dict[Value, Any] = {}
+        self.scaled: dict[tuple[Value, int], LLValue] = {}
         self.carried = 0
         self.subprogram: int | None = None
         self._checked: set[str] = set()

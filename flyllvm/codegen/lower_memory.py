@@ -165,6 +165,16 @@ def _scaled_parts(lw: Lowering, offset: Value, bits: int) -> LLValue | None:
 
 
 def _scaled_sum(lw: Lowering, value: Value, size: int) -> LLValue:
+    done = lw.scaled.get((value, size))
+    if done is None:
+        done = _scale(lw, value, size)
+        # A value of the kernel's body can be used from here on everywhere; one of a branch or loop cannot.
+        if done.level == 0:
+            lw.scaled[(value, size)] = done
+    return done
+
+
+def _scale(lw: Lowering, value: Value, size: int) -> LLValue:
     known = value.static_value()
     if known is not None:
         # As a signed 32-bit number, which is how the wrapped product reads.

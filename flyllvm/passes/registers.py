@@ -106,8 +106,9 @@ class Registers:
         if handler is not None:
             handler(self, op)
             return
-        for v in op.operands:
-            self._spoil(v)
+        if self._roots:
+            for v in op.operands:
+                self._spoil(v)
 
     def _spread(self) -> None:
         """Operands of one mma call are promoted together or not at all."""
@@ -122,6 +123,8 @@ class Registers:
 
     def _spoil(self, v: Value) -> None:
         """Memory reached through ``v`` is used in a way that needs an address."""
+        if not isinstance(v.type, (t.PtrType, t.MemRefType)):
+            return
         for found in (self._places.get(id(v)), self._spans.get(id(v))):
             if found is not None:
                 found[0].ok = False
