@@ -165,6 +165,27 @@ def ds_bpermute(index: Any, src: Any) -> Any:
     return per_word(_traced(src), lambda v: _intrinsic("llvm.amdgcn.ds.bpermute", t.I32, [address, v]))
 
 
+#: Control of the VALU's own lane exchange for a lane distance in xor: within 4, 8 and 16 lanes.
+#: Source: CDNA3 and RDNA3 ISA manuals, DPP: quad_perm, row_half_mirror, row_mirror.
+_DPP = {1: 0xB1, 2: 0x4E, 3: 0x1B, 7: 0x141, 15: 0x140}
+
+
+def _exchange(x: Any, distance: int) -> Any:
+    """The value of lane ``k ^ distance``, for a distance below 32: by the VALU where it can, else by LDS hardware."""
+    control = _DPP.get(distance)
+    if control is None:
+        # Bit mode of the swizzle: keep five bits of the lane, then flip those of the distance.
+        pattern = distance << 10 | 0x1F
+        return per_word(x, lambda v: _intrinsic("llvm.amdgcn.ds.swizzle", t.I32, [v, pattern]))
+    b = Builder.current()
+
+    def move(v: Value) -> Value:
+        made = b.intrinsic("llvm.amdgcn.update.dpp.i32", t.I32, [v, v, control, 15, 15, 0], (32, 32, 32, 1))
+        return b.value(made if made is not None else 0)
+
+    return per_word(x, move)
+
+
 def _width(width: Any) -> int:
     wave = num_warp_threads()
     n = wave if width is None else int(width)
@@ -188,11 +209,18 @@ def shuffle(value: Any, offset: Any, width: Any = None, mode: str = "xor") -> An
     n = _width(width)
     lane = lane_id()
     by = Int32(offset)
+    known = by.static_value()
+    if known is not None and known < 0:
+        where = Builder.current().location()
+        raise TraceError(f"shuffle by {known} lanes", where, "use a distance of 0 or more, and the other direction")
     if mode == "idx":
         source = (lane & ~(n - 1)) | (by & (n - 1))
     elif mode == "xor":
+        if known is not None and 0 < int(known) < min(n, 32):
+            return _exchange(_traced(value), int(known))
         other = lane ^ by
-        source = other if by.is_static and 0 <= int(by) < n else choose((other ^ lane) < n, other, lane)
+        # A negative distance is outside of any group: compared as an unsigned number.
+        source = choose(Uint32(by) < n, other, lane)
     elif mode == "up":
         source = choose((lane & (n - 1)) >= by, lane - by, lane)
     elif mode == "down":
@@ -257,10 +285,12 @@ def wave_reduce(value: Any, op: str = "add", width: Any = None) -> Any:
     if op not in joins:
         raise TraceError(f"wave_reduce({op!r})", Builder.current().location(), f"use one of: {', '.join(joins)}")
     n, x = _width(width), _traced(value)
-    step = n // 2
-    while step:
-        x = joins[op](x, shuffle_xor(x, step, n))
-        step //= 2
+    step = 1
+    while step < n:
+        # Lanes of a group of 4 (8) hold one value already, so the mirror image of 8 (16) lanes serves as well.
+        distance = {4: 7, 8: 15}.get(step, step)
+        x = joins[op](x, shuffle_xor(x, distance, max(n, distance + 1)))
+        step *= 2
     return x
 
 

@@ -196,7 +196,14 @@ def recast_iter(dtype: Any, x: Any) -> Pointer:
             where = Builder.current().location()
             raise TraceError(f"recast_iter of {x} to {dtype}", where, f"keep the address space {x.address_space}")
         dtype = dtype.dtype
-    return Pointer(Builder.current().recast_iter(x.ir_value(), elem_ir(dtype)), dtype)
+    ir = elem_ir(dtype)
+    if x.address_space == "register" and ir.text != x.ptr_type.elem.text:
+        raise TraceError(
+            f"recast_iter of register memory of {x.dtype} to {dtype}",
+            Builder.current().location(),
+            "registers have no bytes to look at again: load() the fragment and bitcast the vector",
+        )
+    return Pointer(Builder.current().recast_iter(x.ir_value(), ir), dtype)
 
 
 def add_offset(ptr: Any, offset: Any) -> Any:

@@ -118,6 +118,7 @@ def test_misuse_of_lanes_is_explained() -> None:
         cases = [
             (lambda: fx.shuffle_xor(x, 1, 24), "power of two up to the wave size 64"),
             (lambda: fx.shuffle(x, 1, 64, "left"), "use xor, up, down or idx"),
+            (lambda: fx.shuffle_up(x, -1), "the other direction"),
             (lambda: fx.wave_reduce(x, "mean"), "use one of: add"),
             (lambda: fx.known_block_size(), "known_block_size=(x, y, z)"),
             (lambda: fx.thread_id("w"), "use 'x', 'y' or 'z'"),
@@ -231,3 +232,26 @@ def test_atomics_that_do_not_exist_are_refused_before_llvm() -> None:
         flyc.compile(wrong_kind, "f32[1]", arch="gfx942", stop_after="llvm")
     with pytest.raises(CodegenError, match="promise 4 bytes"):
         flyc.compile(unaligned, "i8[8]", arch="gfx942", stop_after="llvm")
+
+
+@flyc.kernel(known_block_size=(64, 1, 1))
+def total(x: fx.Tensor):
+    x[fx.thread_idx.x] = fx.wave_reduce(x[fx.thread_idx.x])
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1200", "gfx1250"])
+def test_reductions_exchange_neighbours_without_lds(arch: str) -> None:
+    text = flyc.compile(total, "f32[64]", arch=arch).assembly
+    assert text.count("quad_perm") == 2 and "row_half_mirror" in text and text.count("row_mirror") == 1
+    assert text.count("ds_swizzle_b32") == 1
+    assert text.count("ds_bpermute_b32") == (arch in ("gfx90a", "gfx942", "gfx950"))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("arch", ["gfx950", "gfx1100"])
+def test_every_xor_distance_on_both_wave_sizes(arch: str) -> None:
+    wave = 64 if arch == "gfx950" else 32
+    for distance in range(wave):
+        got = elementwise(lambda v, d=distance: fx.shuffle_xor(v, d), [X], fx.Int32, np.int32, arch=arch)
+        np.testing.assert_array_equal(got, X[LANE ^ distance], err_msg=str(distance))

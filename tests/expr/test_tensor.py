@@ -171,6 +171,7 @@ def test_misuse_of_tensors_is_explained() -> None:
             (lambda: fx.get_stride(fx.make_composed_layout(fx.Swizzle(2, 4, 3), fx.make_layout(8, 1))), "outer"),
             (lambda: fx.Pointer.view(registers.iter, 4), "use fx.make_layout"),
             (lambda: fx.recast_iter(fx.Int8, registers), "fx.get_iter"),
+            (lambda: fx.recast_iter(fx.Int8, registers.iter), "bitcast the vector"),
         ]
         for run, fix in cases:
             with pytest.raises(TraceError) as e:
