@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..expr.specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from .artifact import Artifact
-from .binding_arrays import from_c_void_p, from_dlpack
+from .binding_arrays import from_c_void_p, from_dlpack, register_argument
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
 from .compile import compile
@@ -34,4 +34,5 @@ __all__ = [
     "jit",
     "kernel",
     "parse_spec",
+    "register_argument",
 ]

@@ -179,6 +179,41 @@ def _read_dlpack(value: Any) -> TensorArg:
     return from_capsule(value.__dlpack__(), value)
 
 
+def register_argument(cls: type, unwrap: Callable[[Any], Any]) -> None:
+    """Lets objects of a class be passed as tensors or pointers.
+
+    Args:
+        cls: The class; subclasses are registered on their own.
+        unwrap: Gives the array, ``TensorArg`` or ``PointerArg`` that an object stands for.  It is called on every
+            launch, and must give another shape, type or address where the object changes.
+
+    Raises:
+        LaunchError: The class is taken as an array already.
+    """
+    if readers(cls) is not None:
+        raise LaunchError(f"{cls.__name__} is an argument already", fix="pass its objects as they are")
+
+    def unwrapped(value: Any) -> Any:
+        inner = unwrap(value)
+        found = readers(type(inner))
+        if found is None or type(inner) is cls:
+            raise LaunchError(
+                f"{cls.__name__} unwraps to a {type(inner).__name__}", fix="register it with what gives an array"
+            )
+        return found, inner
+
+    def reader(value: Any) -> Any:
+        found, inner = unwrapped(value)
+        return found[0](inner)
+
+    def quick(value: Any) -> tuple[Any, int]:
+        found, inner = unwrapped(value)
+        return found[1](inner)  # type: ignore[no-any-return]
+
+    _READERS[cls] = (reader, quick)
+    QUICK[cls] = quick
+
+
 # --- what authors call --------------------------------------------------------------------------------
 
 

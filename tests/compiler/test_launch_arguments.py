@@ -111,6 +111,35 @@ def test_sources_of_tensors(make: Any) -> None:
     check_doubled(make(array), array)
 
 
+def test_a_class_of_ones_own_is_registered() -> None:
+    class Weights:
+        def __init__(self, data: Any) -> None:
+            self.data = data
+
+    class Nothing:
+        data = None
+
+    flyc.register_argument(Weights, lambda w: w.data)
+    flyc.register_argument(Nothing, lambda w: w.data)
+
+    @flyc.jit
+    def run(x: fx.Tensor):
+        double(x).launch(block=64)
+
+    weights = Weights(np.ones(64, np.float32))
+    for _ in range(2):
+        run(weights)
+    assert np.all(weights.data == 4) and run.recordings == 1
+    weights.data = np.ones(64, np.float16)
+    run(weights)
+    assert np.all(weights.data == 2) and run.recordings == 2
+    with pytest.raises(LaunchError, match=r"Nothing unwraps to a NoneType\n.*what gives an array"):
+        run(Nothing())
+    for cls in (Weights, np.ndarray):
+        with pytest.raises(LaunchError, match=r"is an argument already\n.*as they are"):
+            flyc.register_argument(cls, lambda w: w)
+
+
 def test_a_strided_array_is_used_in_place() -> None:
     whole = np.ones((64, 3), np.float32)
     check_doubled(whole[:, 1], whole[:, 1])
