@@ -16,6 +16,7 @@ from flyllvm.atoms.rocdl.cdna3_buffer_atomic import BufferAtomic
 from flyllvm.atoms.rocdl.cdna4_async_lds import GlobalLoadAsyncLds
 from flyllvm.atoms.rocdl.cdna4_lds_read_trans import LdsReadTrans
 from flyllvm.atoms.rocdl.cdna4_mfma_scale import find_mfma_scale
+from flyllvm.atoms.rocdl.gfx1250_global_load_async_lds import Gfx1250GlobalLoadAsyncLds
 from flyllvm.atoms.universal_atomic import UniversalAtomic
 from flyllvm.expr.rocdl.async_lds import asyncmark, wait_asyncmark
 from flyllvm.expr.rocdl.load_tr import DSLoadTr, GlobalLoadTr
@@ -129,6 +130,33 @@ def test_a_transposing_read_behind_an_asynchronous_copy_gives_columns() -> None:
     behind = text[text.index("global_load_lds") :]
     assert "vmcnt(0)" in behind[: behind.index("ds_read_b64_tr")]
     np.testing.assert_array_equal(dst.reshape(4, 16, 4), src[:256].reshape(4, 4, 16).swapaxes(1, 2))
+
+
+def test_an_asynchronous_copy_of_gfx1250_needs_its_wait() -> None:
+    def reverse(wait: bool) -> Any:
+        @flyc.kernel(known_block_size=(32, 1, 1))
+        def kernel(src: fx.Tensor, dst: fx.Tensor):
+            lane = fx.thread_idx.x
+            lds = fx.make_view(fx.shared_memory(fx.Float32, 128), fx.make_layout(128, 1))
+            four = fx.make_layout(4, 1)
+            load = fx.make_copy_atom(Gfx1250GlobalLoadAsyncLds(128), fx.Float32)
+            fx.copy(load, src.at(lane * 4, four), lds.at((31 - lane) * 4, four))
+            if wait:
+                fx.rocdl.s_wait_asynccnt(0)
+            fx.barrier()
+            held = fx.make_rmem_tensor(4, fx.Float32)
+            plain = fx.make_copy_atom(fx.UniversalCopy(128), fx.Float32)
+            fx.copy(plain, lds.at(lane * 4, four), held)
+            fx.copy(plain, held, dst.at(lane * 4, four))
+
+        return kernel
+
+    src, dst = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    text = run(reverse(True), "gfx1250", [src, dst], 32)
+    assert "global_load_async_to_lds_b128" in text
+    np.testing.assert_array_equal(dst.reshape(32, 4), src.reshape(32, 4)[::-1])
+    with pytest.raises(flyllvm.FlyError, match=r"s_wait_asynccnt|wait"):
+        run(reverse(False), "gfx1250", [src, dst], 32)
 
 
 def test_atomic_atoms_count_and_find_the_maximum() -> None:

@@ -19,10 +19,11 @@ FAMILIES = {
     "fly_rocdl.cdna4.lds_read_trans": "flyllvm.atoms.rocdl.cdna4_lds_read_trans",
     "fly_rocdl.cdna4.mfma_scale": "flyllvm.atoms.rocdl.cdna4_mfma_scale",
     "fly_rocdl.gfx11.wmma": "flyllvm.atoms.rocdl.gfx11_wmma",
+    "fly_rocdl.gfx12.global_load_tr": "flyllvm.atoms.rocdl.gfx12_global_load_tr",
     "fly_rocdl.gfx120x.swmmac": "flyllvm.atoms.rocdl.gfx120x_swmmac",
     "fly_rocdl.gfx120x.wmma": "flyllvm.atoms.rocdl.gfx120x_wmma",
-    "fly_rocdl.gfx12.global_load_tr": "flyllvm.atoms.rocdl.gfx12_global_load_tr",
     "fly_rocdl.gfx1250.ds_load_tr": "flyllvm.atoms.rocdl.gfx1250_ds_load_tr",
+    "fly_rocdl.gfx1250.global_load_async_lds": "flyllvm.atoms.rocdl.gfx1250_global_load_async_lds",
     "fly_rocdl.gfx1250.wmma": "flyllvm.atoms.rocdl.gfx1250_wmma",
     "fly_rocdl.gfx1250.wmma_scale": "flyllvm.atoms.rocdl.gfx1250_wmma_scale",
 }
