@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--emit", choices=EMIT, default="hsaco", help="the stage to produce (default: hsaco)")
     parser.add_argument("--time", action="store_true", help="print the CPU time of every stage")
     parser.add_argument("--opt-level", type=int, default=1, choices=(0, 1, 2, 3), help="LLVM code generation level")
-    parser.add_argument("--passes", default="none", choices=("none", "O1", "O2", "O3"), help="LLVM IR pipeline")
+    parser.add_argument("--passes", default="auto", choices=("auto", "none", "O1", "O2", "O3"), help="LLVM IR pipeline")
     parser.add_argument("--cov", type=int, default=5, choices=(4, 5, 6), help="code object version")
     parser.add_argument("--no-debug", action="store_true", help="leave line tables out")
     parser.add_argument("--no-ssa", action="store_true", help="keep register memory in memory (no SSA form)")
@@ -209,4 +209,5 @@ def _print_json(ns: argparse.Namespace, report: dict[str, Any], data: bytes | st
         body["code_object"] = json.loads(inspect(code.image).to_json())
     if ns.time:
         body["timings_ms"] = report["timings"].stages
+        body["notes"] = report["timings"].notes
     print(json.dumps(body))

@@ -38,8 +38,6 @@ _NO = {
     "cluster-id-z": ("llvm.amdgcn.cluster.id.z", "llvm.amdgcn.cluster.workgroup"),
 }
 _DIMS = "xyz"
-# Vector registers of one lane that arithmetic can name; carried values beyond this share need accumulation registers.
-_VGPRS_BEFORE_AGPRS = 192
 
 
 class Amdgpu:
@@ -93,9 +91,10 @@ class Amdgpu:
             # Where one file holds VGPRs and AGPRs, LLVM takes the number for each half of it.
             halves = 2 if target.chip.family.startswith("cdna") else 1
             out.append(f'"amdgpu-num-vgpr"="{max(1, facts.max_registers // halves)}"')
-        if target.chip.family.startswith("cdna") and (
-            options.agpr == "never" or (options.agpr == "auto" and facts.carried_registers <= _VGPRS_BEFORE_AGPRS)
-        ):
+        if target.chip.family.startswith("cdna") and options.agpr != "allow":
+            # No inline assembly names accumulation registers.  LLVM then keeps MFMA results where arithmetic finds
+            # them, and still uses accumulation registers where the others run out; without it, a 128 x 128 tile has
+            # 64 moves in its loop and a 256 x 256 tile spills.
             out.append('"amdgpu-agpr-alloc"="0"')
         if options.denormals == "flush_f32":
             out.append('"denormal-fp-math-f32"="preserve-sign,preserve-sign"')

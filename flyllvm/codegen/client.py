@@ -8,6 +8,7 @@ import threading
 from ..errors import CodegenError
 from .backend import backend_for
 from .intrinsic_scan import check_llvm_text
+from .levers import choose_passes
 from .options import CODE_OBJECT_VERSIONS, PASSES
 from .process import WorkerDied, WorkerProcess, default_python
 
@@ -167,7 +168,7 @@ def compile_llvm(
         ir_text: One module.
         target: What to compile for.
         opt_level: Code generation level, 0 to 3.
-        passes: ``none``, ``O1``, ``O2`` or ``O3``.
+        passes: ``none``, ``O1``, ``O2`` or ``O3``; ``auto`` decides by the text, see `levers`.
         want: Any of ``obj``, ``asm``, ``opt``.
         timeout: Seconds, or ``None`` for no limit.
         memory_limit_bytes: Address space of the worker, or ``None`` for no limit.
@@ -180,6 +181,7 @@ def compile_llvm(
         CodegenError: LLVM refused the module, or died on it; the message carries its words.
         TargetError: The target lacks an intrinsic of the text.
     """
+    passes, _ = choose_passes(ir_text, passes)
     _check_arguments(opt_level, passes, cov, want)
     if "\0" in ir_text:
         # llvmlite hands LLVM a C string: what follows would be left out in silence.

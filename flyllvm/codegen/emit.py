@@ -8,6 +8,7 @@ from ..ir.protocols import LLValue
 from .backend import KernelFacts, backend_for
 from .debug_info import DebugInfo
 from .function import RESERVED, FunctionBuilder
+from .levers import mark_large_tile
 from .lower import Lowering, Pointer
 from .module import ModuleBuilder, quoted
 from .options import Options
@@ -50,20 +51,22 @@ def emit_module(module: Module, target: Target, options: Options | None = None) 
     if flags:
         out.named["llvm.module.flags"] = [out.node(f) for f in flags]
     names: set[str] = set()
+    carried = 0
     for kernel in module.kernels:
         if kernel.name in names:
             raise CodegenError(f"two kernels are called {kernel.name}", _where(kernel), "give each kernel its own name")
         names.add(kernel.name)
-        _emit_kernel(out, kernel, target, options)
+        carried = max(carried, _emit_kernel(out, kernel, target, options))
     out.check_lds()
-    return out.text(module.kernels[0].name)
+    return mark_large_tile(out.text(module.kernels[0].name), carried)
 
 
 def _where(kernel: Kernel) -> object | None:
     return kernel.loc if kernel.loc.frames else None
 
 
-def _emit_kernel(out: ModuleBuilder, kernel: Kernel, target: Target, options: Options) -> None:
+def _emit_kernel(out: ModuleBuilder, kernel: Kernel, target: Target, options: Options) -> int:
+    """Emits a kernel; returns the registers of a lane that its loops carry, at most."""
     facts = KernelFacts(kernel.name, block_size(kernel), kernel.attrs.get("waves_per_eu"), kernel.attrs.get("maxnreg"))
     out.facts = facts
     for name in [n for n in out.known_align if n.startswith("%")]:
@@ -79,6 +82,7 @@ def _emit_kernel(out: ModuleBuilder, kernel: Kernel, target: Target, options: Op
     body = em.text()
     out.drop_unused_lds(body)
     out.functions.append(_header(out.backend, lw, kernel, params) + "\nentry:\n" + body + "\n}\n")
+    return facts.carried_registers
 
 
 def block_size(kernel: Kernel) -> tuple[int, int, int] | None:

@@ -15,13 +15,15 @@ class Options:
 
     Args:
         opt_level: LLVM code generation level, 0 to 3.  1 is as good as 3 on IR emitted here, and faster.
-        passes: LLVM's IR pipeline before code generation: ``none`` (emitted IR needs none), ``O1``, ``O2``, ``O3``.
+        passes: LLVM's IR pipeline before code generation: ``none``, ``O1``, ``O2``, ``O3``; ``auto`` runs O1 where a
+            tile is large, and tries the other way where registers spill.
         debug: Whether to emit line tables, so that a disassembly shows the author's lines.
         cov: Code object version times 100: 400, 500 or 600.
         fast_math: Fast-math flags put on every float instruction (``contract``, ``nnan``, ...); none by default, so
             results are IEEE's.  An operation's own ``fastmath`` attribute comes on top.
-        agpr: Accumulation registers: ``auto`` lets LLVM use them where a kernel carries more than fits the vector
-            registers, ``never`` and ``allow`` decide by hand.  Without need they cost moves in the hot loop.
+        agpr: Accumulation registers: ``auto`` and ``never`` tell LLVM that no assembly names them; it then uses them
+            where the vector registers run out, and only there.  ``allow`` leaves that out: results of matrix
+            instructions go there first, which costs moves in the hot loop.
         denormals: ``ieee`` keeps denormals; ``flush_f32`` flushes those of f32.
         source_prefix: Prefix cut from source paths in line tables; a path without it is cut to its file name.
         materialise_state: Whether every atom state is built as an LLVM struct where it is made, not only where it
@@ -41,7 +43,7 @@ class Options:
         self,
         *,
         opt_level: int = 1,
-        passes: str = "none",
+        passes: str = "auto",
         debug: bool = True,
         cov: int = 500,
         fast_math: tuple[str, ...] = (),
@@ -55,7 +57,7 @@ class Options:
 
         for name, value, legal in (
             ("opt_level", opt_level, (0, 1, 2, 3)),
-            ("passes", passes, PASSES),
+            ("passes", passes, ("auto", *PASSES)),
             ("cov", cov, CODE_OBJECT_VERSIONS),
             ("agpr", agpr, _AGPR),
             ("denormals", denormals, _DENORMALS),

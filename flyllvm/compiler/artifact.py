@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..expr.specs import Spec
     from ..ir.core import Kernel, Module
     from ..target import Target
+    from .image import Image
 
 
 class Artifact:
@@ -29,6 +30,7 @@ class Artifact:
         known_block_size: Work items per workgroup it was compiled for, or ``None``.
         dynamic_lds_bytes: LDS that the kernel's own allocations want at launch, or ``None`` when it does not say.
         llvm_ir: The LLVM IR text given to LLVM (and to the simulator).
+        passes: LLVM's IR pipeline that the code object was made with; the option's word before.
         object_bytes: The relocatable object, ``None`` when compilation stopped before.
         from_cache: ``source`` where the disk cache knew the kernel before it was traced, else ``None``.
         timings: CPU time of each stage.
@@ -59,8 +61,13 @@ class Artifact:
         self.from_cache: str | None = None
         self.llvm_ir = ""
         self.object_bytes: bytes | None = None
+        self.passes = options.passes
         self._code_object: CodeObject | None = None
         self._assembly: str | None = None
+
+    def take(self, image: Image) -> None:
+        """Makes an image this artifact's own."""
+        self.object_bytes, self._code_object, self.passes = image.object_bytes, image.code, image.passes
 
     @property
     def code_object(self) -> CodeObject:
@@ -116,7 +123,9 @@ class Artifact:
         from ..codegen.client import compile_llvm
 
         o = self.options
-        return compile_llvm(self.llvm_ir, self.target, opt_level=o.opt_level, passes=o.passes, cov=o.cov, want=(want,))
+        return compile_llvm(
+            self.llvm_ir, self.target, opt_level=o.opt_level, passes=self.passes, cov=o.cov, want=(want,)
+        )
 
     def build_text(self) -> None:
         """Runs the stages up to the LLVM IR text."""

@@ -11,8 +11,9 @@ from ..target import Target
 from .artifact import Artifact
 from .cache import Recipe, find_source, keep_source
 from .hints import check_hints, split_hints
+from .image import image_stage
 from .kernel import KernelFunction, as_spec
-from .pipeline import check_stage, image_stage, object_stage
+from .pipeline import check_stage, object_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -225,7 +226,5 @@ def build(
     if stop_after == "object":
         artifact.object_bytes = object_stage(artifact.llvm_ir, target, artifact.options, clock, **limits).object
     else:
-        artifact.object_bytes, artifact._code_object = image_stage(
-            artifact.llvm_ir, target, artifact.options, clock, cache=cache, **limits
-        )
+        artifact.take(image_stage(artifact.llvm_ir, target, artifact.options, clock, cache=cache, **limits))
     return artifact

@@ -16,7 +16,7 @@ from .cache import Recipe
 from .compile import build
 from .freeze import Unfreezable, freeze
 from .hints import split_hints
-from .pipeline import image_stage
+from .image import Image, image_stage
 from .watch import Watch, has_world
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ _DYNAMIC = "addrspace(3) global [0 x i8]"
 
 #: Kernel and key -> (world, compiled), the last used last.
 _COMPILED: dict[Any, list[tuple[Watch, Compiled]]] = {}
-#: LLVM IR text with target and options -> (object, code object).
-_OBJECTS: dict[Any, tuple[bytes, CodeObject]] = {}
+#: LLVM IR text with target and options -> object and code object.
+_OBJECTS: dict[Any, Image] = {}
 
 
 class Compiled:
@@ -70,7 +70,7 @@ class Compiled:
                 found = image_stage(artifact.llvm_ir, artifact.target, artifact.options, artifact.timings)
                 _trim(_OBJECTS)
                 _OBJECTS[key] = found
-            artifact.object_bytes, artifact._code_object = found
+            artifact.take(found)
         return artifact.code_object
 
 

@@ -20,12 +20,18 @@ STAGES = ("fly", "atoms", "ssa", "llvm", "object", "link")
 
 
 class Timings:
-    """CPU time per stage, in milliseconds, the worker's included."""
+    """CPU time per stage, in milliseconds, the worker's included.
 
-    __slots__ = ("stages",)
+    Attributes:
+        stages: Milliseconds by stage.
+        notes: Choices that were made, and why.
+    """
+
+    __slots__ = ("notes", "stages")
 
     def __init__(self) -> None:
         self.stages: dict[str, float] = {}
+        self.notes: list[str] = []
 
     def run(self, name: str, fn: Callable[[], Any]) -> Any:
         """Runs and times a stage."""
@@ -39,10 +45,14 @@ class Timings:
         """Adds time to a stage."""
         self.stages[name] = self.stages.get(name, 0.0) + ms
 
+    def note(self, text: str) -> None:
+        """Adds a choice."""
+        self.notes.append(text)
+
     def render(self) -> str:
-        """A table, one stage a line."""
+        """A table, one stage a line, and the choices below."""
         rows = [f"{name:<16}{ms:9.2f} ms" for name, ms in self.stages.items()]
-        return "\n".join([*rows, f"{'total':<16}{sum(self.stages.values()):9.2f} ms"])
+        return "\n".join([*rows, f"{'total':<16}{sum(self.stages.values()):9.2f} ms", *self.notes])
 
 
 def atoms_stage(module: Module, target: Target) -> Module:
@@ -90,7 +100,14 @@ def lower(module: Module, target: Target, options: Options, *, ssa: bool = True,
 
 
 def object_stage(
-    llvm_ir: str, target: Target, options: Options, clock: Timings, *, check: bool = False, **limits: Any
+    llvm_ir: str,
+    target: Target,
+    options: Options,
+    clock: Timings,
+    *,
+    check: bool = False,
+    passes: str | None = None,
+    **limits: Any,
 ) -> Any:
     """LLVM IR text to an object file, in the worker; text that is not ours is checked first."""
     from ..codegen.client import compile_llvm
@@ -100,7 +117,7 @@ def object_stage(
         llvm_ir,
         target,
         opt_level=options.opt_level,
-        passes=options.passes,
+        passes=passes or options.passes,
         cov=options.cov,
         want=("obj",),
         check=check,
@@ -110,36 +127,6 @@ def object_stage(
     for name, ms in result.timings.items():
         clock.add(f"llvm:{name}", ms)
     return result
-
-
-def image_stage(
-    llvm_ir: str, target: Target, options: Options, clock: Timings, *, cache: bool = True, **limits: Any
-) -> tuple[bytes, CodeObject]:
-    """LLVM IR text to an object file and a code object; from the disk cache where they are.
-
-    Args:
-        llvm_ir: Text of `lower`.
-        target: The target.
-        options: Code generation options.
-        clock: Where to add the time of each stage.
-        cache: Whether the disk cache is read and written.
-        limits: ``timeout`` and ``memory_limit_bytes`` of the compile worker.
-    """
-    from ..codeobject import CodeObject
-
-    key = None
-    if cache:
-        from .cache import find_image, image_key, keep_image
-
-        key = clock.run("cache", lambda: image_key(llvm_ir, target, options))
-        found = clock.run("cache", lambda: find_image(key))
-        if found is not None:
-            return found[0], clock.run("read image", lambda: CodeObject.from_image(found[1]))
-    made = object_stage(llvm_ir, target, options, clock, **limits).object
-    code = clock.run("link", lambda: link_stage(made))
-    if cache:
-        clock.run("cache", lambda: keep_image(key, target, made, code.image, list(code.kernels)))
-    return made, code
 
 
 def link_stage(object_bytes: bytes) -> CodeObject:

@@ -73,11 +73,9 @@ def accumulate(k: Making, vectors: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vectors", "policy", "free"), [(16, "auto", False), (64, "auto", True), (1, "allow", True), (64, "never", False)]
+    ("vectors", "policy", "free"), [(16, "auto", False), (64, "auto", False), (1, "allow", True), (64, "never", False)]
 )
-def test_accumulation_registers_are_left_to_llvm_where_a_kernel_carries_many(
-    vectors: int, policy: str, free: bool
-) -> None:
+def test_accumulation_registers_are_the_last_resort_unless_allowed(vectors: int, policy: str, free: bool) -> None:
     text = build(lambda k: accumulate(k, vectors)).text(agpr=policy)
     assert ('"amdgpu-agpr-alloc"="0"' not in text) == free
 

@@ -16,7 +16,7 @@ _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 #: Rooms that have no part in what LLVM gets.  ``kernels`` is followed like an author's code.
 _OTHER_ROOMS = ("__pycache__", "cli", "kernels", "runtime", "sim", "testing")
 #: What makes an image from LLVM IR.
-_BACK_END = ("codeobject/", "codegen/worker.py", "codegen/client.py")
+_BACK_END = ("codeobject/", "codegen/worker.py", "codegen/client.py", "codegen/levers.py", "compiler/image.py")
 _KNOWN: dict[str, str] = {}
 
 

@@ -10,7 +10,7 @@ from _blake2 import blake2b
 from typing import TYPE_CHECKING, Any
 
 from . import identity
-from .store import Cache, open_cache
+from .store import open_cache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,20 +144,18 @@ def image_key(llvm_ir: str, target: Target, options: Options) -> str | None:
     return _sum("image", identity.back_end(), llvm, llvm_ir, *_target(target), *settings)
 
 
-def find_image(key: str | None) -> tuple[bytes, bytes] | None:
-    """(object, linked image) of a module that was compiled before."""
+def find_image(key: str | None) -> tuple[dict[str, Any], bytes, bytes] | None:
+    """(facts, object, linked image) of a module that was compiled before."""
     cache = open_cache()
     found = cache.get("image", key) if cache is not None and key is not None else None
-    return None if found is None else (found[1]["object"], found[1]["image"])
+    return None if found is None else (found[0], found[1]["object"], found[1]["image"])
 
 
-def keep_image(key: str | None, target: Target, object_bytes: bytes, image: bytes, kernels: Sequence[str]) -> None:
+def keep_image(key: str | None, facts: Mapping[str, Any], object_bytes: bytes, image: bytes) -> None:
     """Keeps what LLVM and the linker made of a module."""
-    cache: Cache | None = open_cache()
+    cache = open_cache()
     if cache is not None and key is not None:
-        cache.put(
-            "image", key, {"name": ", ".join(kernels), "target": str(target)}, {"object": object_bytes, "image": image}
-        )
+        cache.put("image", key, facts, {"object": object_bytes, "image": image})
 
 
 def _target(target: Target) -> tuple[str, ...]:
