@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from opcode import opmap
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -127,13 +128,12 @@ class _Walk:
             self._contents(value, cls)
 
     def _function(self, fn: FunctionType) -> None:
-        names = _names(fn.__code__)
         self.functions[id(fn)] = fn
-        self.found |= names
+        self.found |= _names(fn.__code__)
         scope = fn.__globals__
-        for name in names:
-            if name in scope:
-                self._entry(scope, name, scope[name])
+        for name in _globals(fn.__code__):
+            # A name that is not there is one of Python's own, until somebody defines it.
+            self._entry(scope, name, scope.get(name, _MISSING))
         for cell in fn.__closure__ or ():
             try:
                 self._entry(_Cell(cell), "", cell.cell_contents)
@@ -147,7 +147,8 @@ class _Walk:
         if name not in done:
             done.add(name)
             self.entries.append((space, name, value))
-        self.reach(value)
+        if value is not _MISSING:
+            self.reach(value)
 
     def _attributes(self, space: Any) -> None:
         for name in self._names.intersection(space):
@@ -217,6 +218,34 @@ def _names(code: CodeType) -> frozenset[str]:
             if isinstance(const, CodeType):
                 out |= _names(const)
         found = _NAMES[code] = frozenset(out)
+    return found
+
+
+_GLOBALS: dict[CodeType, tuple[str, ...]] = {}
+_LOADS = {opmap["LOAD_GLOBAL"]: 1, opmap["LOAD_NAME"]: 0}  # opcode -> bits of its argument before the name's number
+if "LOAD_FROM_DICT_OR_GLOBALS" in opmap:  # Python 3.12: class bodies inside functions
+    _LOADS[opmap["LOAD_FROM_DICT_OR_GLOBALS"]] = 0
+_EXTENDED = opmap["EXTENDED_ARG"]
+
+
+def _globals(code: CodeType) -> tuple[str, ...]:
+    """Names of the globals that code reads, with those of the functions inside it.
+
+    ``co_names`` holds attribute names too, and a global that happens to be called like an attribute is none of ours.
+    """
+    found = _GLOBALS.get(code)
+    if found is None:
+        names: dict[str, None] = {}
+        raw, high = code.co_code, 0
+        for i in range(0, len(raw), 2):
+            op, arg = raw[i], raw[i + 1] | high
+            high = arg << 8 if op == _EXTENDED else 0
+            if op in _LOADS:
+                names[code.co_names[arg >> _LOADS[op]]] = None
+        for const in code.co_consts:
+            if isinstance(const, CodeType):
+                names.update(dict.fromkeys(_globals(const)))
+        found = _GLOBALS[code] = tuple(names)
     return found
 
 

@@ -102,6 +102,39 @@ def test_what_is_not_read_does_not_count() -> None:
     assert world.valid()
 
 
+def test_a_global_named_like_an_attribute_does_not_count() -> None:
+    def f() -> Any:
+        return fx.thread_idx.x
+
+    world = Watch(f)
+    globals()["x"] = 1
+    try:
+        assert world.valid()
+    finally:
+        del globals()["x"]
+
+
+def test_a_global_that_hides_a_builtin_is_seen() -> None:
+    def f() -> int:
+        return max(1, 2)
+
+    world = Watch(f)
+    globals()["max"] = min
+    try:
+        assert not world.valid()
+    finally:
+        del globals()["max"]
+    assert world.valid()
+
+
+def test_globals_are_found_in_long_functions() -> None:
+    space: dict[str, Any] = {f"v{i}": i for i in range(600)}
+    exec("def f():\n    return [" + ", ".join(space) + "]", space)
+    world = Watch(space["f"])
+    space["v599"] = -1
+    assert not world.valid()
+
+
 def test_an_equal_number_is_no_change() -> None:
     global LIMIT
     world = Watch(root)
