@@ -5,17 +5,30 @@ By default there are none: results are IEEE's, denormals are kept, and products 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.ops_arith import FASTMATH
+
+if TYPE_CHECKING:
+    from ..ir.core import Value
+    from ..ir.types import Type
 
 
 def current_flags() -> tuple[str, ...]:
     """Flags that float operations get: the kernel's, or those of the innermost ``fx.fastmath`` block."""
     b = Builder.active()
     return () if b is None else tuple(b.kernel.attrs.get("fastmath", ()))
+
+
+def emit_float(name: str, *operands: Value, result: Type | None = None, **attrs: Any) -> Value:
+    """A float operation with the flags in force; its result has the type of the first operand unless given."""
+    b = Builder.current()
+    flags = b.kernel.attrs.get("fastmath")
+    if flags:
+        attrs["fastmath"] = tuple(flags)
+    return b.emit(name, operands, [result or operands[0].type], attrs or None).results[0]
 
 
 def checked(flags: Any) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
-from .fastmath import checked, current_flags, fastmath as flags_block
+from .fastmath import checked, emit_float, fastmath as flags_block
 from .math_table import TABLE, Rule
 from .numeric import Boolean, Float32, Int32, Int64, Numeric, as_numeric, promote
 from .vector import Vector, where
@@ -42,10 +42,7 @@ def _rule(name: str, x: Any) -> Rule:
 
 def emitted(op: str, x: Any, *more: Any) -> Any:
     """One elementwise IR operation on operands of one type, with the fast-math flags in force."""
-    flags = current_flags()
-    attrs = {"fastmath": flags} if flags else None
-    operands = [x.ir_value(), *(m.ir_value() for m in more)]
-    made = Builder.current().emit(op, operands, [operands[0].type], attrs).results[0]
+    made = emit_float(op, x.ir_value(), *(m.ir_value() for m in more))
     return x.like(made) if isinstance(x, Vector) else type(x).wrap(made)
 
 
@@ -318,7 +315,8 @@ def _extreme(index_name: str, name: str) -> Callable[..., Any]:
         if cls in (Int32, Int64) and isinstance(x, Numeric) and builder is not None:
             made = getattr(builder, index_name)(x._v, y._v)
             return cls(made) if isinstance(made, int) or made.type != cls.ir else cls.wrap(made)
-        return emitted(f"arith.{name}{'si' if cls.signed else 'ui'}", x, y)
+        v = Builder.current().binary(f"arith.{name}{'si' if cls.signed else 'ui'}", x.ir_value(), y.ir_value())
+        return x.like(v) if isinstance(x, Vector) else cls.wrap(v)
 
     run.__name__ = run.__qualname__ = name
     run.__doc__ = f"The {'larger' if name == 'max' else 'smaller'}; of floats, a NaN loses."

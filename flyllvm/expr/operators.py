@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
+from .fastmath import emit_float
 from .numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, as_numeric, in_range, promote
 
 if TYPE_CHECKING:
@@ -22,13 +23,6 @@ def _pair(a: Numeric, other: Any) -> tuple[Numeric, Numeric] | None:
     return a, as_numeric(other, type(a) if type(a) is not Boolean else None)
 
 
-def _float_op(name: str, a: Value, b: Value) -> Value:
-    from .fastmath import current_flags
-
-    flags = current_flags()
-    return Builder.current().binary(name, a, b, **({"fastmath": flags} if flags else {}))
-
-
 def _arith(
     python: Callable[[Any, Any], Any], int_name: str, float_name: str, index_name: str | None
 ) -> Callable[[Numeric, Numeric], Any]:
@@ -37,7 +31,7 @@ def _arith(
         if x.is_static and y.is_static:
             return cls.wrap(in_range(python(cls(x)._v, cls(y)._v), cls))
         if cls.signed is None:
-            return cls.wrap(_float_op(float_name, cls(x).ir_value(), cls(y).ir_value()))
+            return cls.wrap(emit_float(float_name, cls(x).ir_value(), cls(y).ir_value()))
         b = Builder.current()
         if index_name is not None and cls in _INDEX_TYPES:
             return _of_index(cls, getattr(b, index_name)(_operand(cls(x)), _operand(cls(y))))
@@ -107,14 +101,14 @@ def float_division(a: Value, d: Value, remainder: bool) -> Value:
     """The floor division or its remainder of two floats, or vectors of them."""
     b = Builder.current()
     zero = b.constant(0.0, a.type)
-    rem = _float_op("arith.remf", a, d)
+    rem = emit_float("arith.remf", a, d)
     opposite = b.binary("arith.xori", b.cmpf("olt", rem, zero), b.cmpf("olt", d, zero))
     off = b.binary("arith.andi", b.cmpf("une", rem, zero), opposite)
-    rem = b.select(off, _float_op("arith.addf", rem, d), rem)
+    rem = b.select(off, emit_float("arith.addf", rem, d), rem)
     if remainder:
         return rem
     # (a - rem) / d is an integer but for its rounding.
-    return b.unary("math.roundeven", _float_op("arith.divf", _float_op("arith.subf", a, rem), d))
+    return emit_float("math.roundeven", emit_float("arith.divf", emit_float("arith.subf", a, rem), d))
 
 
 def _true_division(x: Numeric, y: Numeric) -> Any:
@@ -123,7 +117,7 @@ def _true_division(x: Numeric, y: Numeric) -> Any:
         cls = Float32 if cls.width <= 32 else Float64
     if x.is_static and y.is_static and cls(y)._v != 0:
         return cls.wrap(in_range(float(cls(x)) / float(cls(y)), cls))
-    return cls.wrap(_float_op("arith.divf", cls(x).ir_value(), cls(y).ir_value()))
+    return cls.wrap(emit_float("arith.divf", cls(x).ir_value(), cls(y).ir_value()))
 
 
 def _bitwise(python: Callable[[Any, Any], Any], name: str, index_name: str | None) -> Callable[[Numeric, Numeric], Any]:
@@ -241,7 +235,7 @@ def _neg(self: Numeric) -> Any:
         return cls(0) - self
     if isinstance(self._v, Value):
         promote(cls, cls)
-        return cls.wrap(Builder.current().unary("arith.negf", self._v))
+        return cls.wrap(emit_float("arith.negf", self._v))
     return cls.wrap(-self._v)
 
 

@@ -13,7 +13,7 @@ from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .casts import cast
-from .fastmath import current_flags
+from .fastmath import emit_float
 from .numeric import BY_IR, Boolean, Int32, Numeric, NumericMeta, as_numeric, choose
 
 if TYPE_CHECKING:
@@ -190,11 +190,11 @@ class Vector:
         if op not in joins or (signed is None and op in ("and", "or", "xor")):
             raise TraceError(f"reduce({op!r}) of {self.dtype}", b.location(), f"use one of: {', '.join(joins)}")
         extreme = "numf" if signed is None else "si" if signed else "ui"
-        attrs: dict[str, Any] = {"kind": op + extreme if op in ("max", "min") else op}
-        flags = current_flags()
-        if flags and signed is None:
-            attrs["fastmath"] = flags
-        made = self.dtype.wrap(b.emit("vector.reduction", [self._v], [self.dtype.ir], attrs).results[0])
+        kind = op + extreme if op in ("max", "min") else op
+        if signed is None:
+            made = self.dtype.wrap(emit_float("vector.reduction", self._v, result=self.dtype.ir, kind=kind))
+        else:
+            made = self.dtype.wrap(b.emit("vector.reduction", [self._v], [self.dtype.ir], {"kind": kind}).results[0])
         return made if init is None else joins[op](as_numeric(init, self.dtype), made)
 
     def __bool__(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .fastmath import current_flags
+from .fastmath import emit_float
 from .math import powf, powi
 from .numeric import Boolean, Float32, Float64, Int32, Numeric, as_numeric, promote
 from .operators import FLOAT_PREDICATES, LARGEST_POWER, float_division, floor_division
@@ -56,15 +56,10 @@ def _shaped(v: Vector, shape: Shape) -> Vector:
     return Vector(v.ir_value(), v.dtype, shape) if same else broadcast(v, shape)
 
 
-def _float(name: str, x: Value, y: Value) -> Value:
-    flags = current_flags()
-    return Builder.current().binary(name, x, y, **({"fastmath": flags} if flags else {}))
-
-
 def _arith(int_name: str, float_name: str) -> Callable[[Vector, Vector], Vector]:
     def run(x: Vector, y: Vector) -> Vector:
         if x.dtype.signed is None:
-            return x.like(_float(float_name, x.ir_value(), y.ir_value()))
+            return x.like(emit_float(float_name, x.ir_value(), y.ir_value()))
         return x.like(Builder.current().binary(int_name, x.ir_value(), y.ir_value()))
 
     return run
@@ -74,7 +69,7 @@ def _true_division(x: Vector, y: Vector) -> Vector:
     if x.dtype.signed is not None:
         cls = Float32 if x.dtype.width <= 32 else Float64
         x, y = x.to(cls), y.to(cls)
-    return x.like(_float("arith.divf", x.ir_value(), y.ir_value()))
+    return x.like(emit_float("arith.divf", x.ir_value(), y.ir_value()))
 
 
 def _division(remainder: bool) -> Callable[[Vector, Vector], Vector]:
@@ -174,7 +169,7 @@ def _install(
 def _neg(self: Vector) -> Vector:
     if self.dtype.signed is None:
         promote(self.dtype, self.dtype)
-        return self.like(Builder.current().unary("arith.negf", self.ir_value()))
+        return self.like(emit_float("arith.negf", self.ir_value()))
     cls = Int32 if self.dtype is Boolean else self.dtype
     return Vector.filled(self.shape, 0, cls) - self
 

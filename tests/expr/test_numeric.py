@@ -357,3 +357,25 @@ def test_a_run_time_sum_that_gathers_constants_keeps_its_width() -> None:
         x = k.arg(fx.Int32)
         made = (x + (2**31 - 1)) + (2**31 - 1)
         assert made.ir_value().type == fx.Int32.ir
+
+
+def test_fast_math_flags_reach_every_float_operation() -> None:
+    with Tracing() as k:
+        x, y, n = k.arg(fx.Float32), k.arg(fx.Float32), k.arg(fx.Int32)
+        v = fx.full(4, x)
+        before = len(k.ops())
+        with fx.fastmath("contract", "nnan"):
+            for a, b in ((x, y), (v, v)):
+                a + b, a - b, a * b, a / b, a % b, a // b, -a, abs(a), fx.max(a, b), fx.math.exp2(a)
+                fx.math.fma(a, b, a), fx.math.rcp(a), fx.math.sqrt(a), a**3
+            v.reduce("add"), v.reduce("max"), fx.max(n, k.arg(fx.Uint32)), fx.max(fx.full(4, n), 3)
+        x * y, fx.math.exp(x, fastmath="afn")
+        after = list(k.kernel.walk())[before:]
+        floats = [op for op in after if "fastmath" in type(op).attr_names and op.operands[0].type != fx.Int32.ir]
+        reductions = [op for op in floats if op.name == "vector.reduction"]
+        outside = {"arith.mulf": 1, "math.exp": 1}
+        plain = [op.name for op in floats if op.attrs.get("fastmath") != ("contract", "nnan")]
+        assert len(floats) > 30 and len(reductions) == 2 and sorted(plain) == sorted(outside)
+        assert [op.attrs["fastmath"] for op in floats if op.name == "math.exp"] == [("afn",)]
+        with pytest.raises(TraceError, match="use: nnan"):
+            fx.fastmath("quick")
