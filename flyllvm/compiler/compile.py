@@ -100,7 +100,7 @@ class Compiler:
             raise TraceError(f"compile({fn!r}) with ssa or limits", fix="give them for a kernel")
         from .compile_jit import compile_jit
 
-        return compile_jit(fn, args, target, constants, hints, stop_after)
+        return compile_jit(fn, args, target, constants, hints, stop_after, cache)
 
 
 compile = Compiler()

@@ -27,6 +27,7 @@ def compile_jit(
     constants: Mapping[str, Any] | None,
     hints: dict[str, Any],
     stop_after: str | None,
+    cache: bool = True,
 ) -> CompiledJit:
     """Runs a host function without data, and compiles every kernel that it launches.
 
@@ -57,7 +58,7 @@ def compile_jit(
             values[i] = arg
         else:
             specs.append(arg.spec)
-    record = jit.run_host(values, Place(target, None), hints=hints, execute=False)
+    record = jit.run_host(values, Place(target, None), hints=hints, execute=False, cache=cache)
     if not record.launches:
         raise LaunchError(f"{jit.__name__} launches nothing for these arguments", fix="compile it with other arguments")
     if stop_after != "llvm":

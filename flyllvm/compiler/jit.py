@@ -145,6 +145,7 @@ class JitFunction:
         specs: Sequence[Any] | None = None,
         hints: dict[str, Any] | None = None,
         execute: bool = True,
+        cache: bool = True,
     ) -> Record:
         """Runs the Python code and records its launches.
 
@@ -155,6 +156,7 @@ class JitFunction:
             specs: Specification per parameter where it is fixed, else ``None``.
             hints: Compile hints that count more than the function's.
             execute: Whether the launches are carried out.
+            cache: Whether the disk cache may answer, and keeps what is compiled.
         """
         params = self.params
         args = [params.classify(i, v, specs[i] if specs is not None else None) for i, v in enumerate(values)]
@@ -162,6 +164,7 @@ class JitFunction:
             addresses = [getattr(a, "address", 0) for a in args]
         given = [_seen_by_host(i, name, arg) for i, (name, arg) in enumerate(zip(params.names, args, strict=True))]
         recorder = Recorder(place, {**self.hints, **(hints or {})}, values, addresses, execute)
+        recorder.disk_cache = cache
         self.recordings += 1
         recorder.roots += [a.value for a in args if isinstance(a, Constant) and has_world(a.value)]
         with recorder:

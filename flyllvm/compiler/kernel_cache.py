@@ -47,13 +47,14 @@ class Compiled:
         types: Element type of each entry of the flat argument list, ``None`` for pointers.
         lds_bytes: LDS the kernel declares.
         dynamic_lds_bytes: LDS that the kernel's own allocations want at launch, or ``None`` when it does not say.
+        disk: Whether the disk cache may answer, and keeps the result.
         uses_dynamic_lds: Whether it reads or writes the LDS given at launch.
     """
 
-    __slots__ = ("artifact", "dynamic_lds_bytes", "lds_bytes", "types", "uses_dynamic_lds")
+    __slots__ = ("artifact", "disk", "dynamic_lds_bytes", "lds_bytes", "types", "uses_dynamic_lds")
 
-    def __init__(self, artifact: Artifact) -> None:
-        self.artifact = artifact
+    def __init__(self, artifact: Artifact, disk: bool = True) -> None:
+        self.artifact, self.disk = artifact, disk
         self.types = launch_types(artifact.specs)
         self.lds_bytes = static_lds_bytes(artifact.llvm_ir)
         self.uses_dynamic_lds = _DYNAMIC in artifact.llvm_ir
@@ -67,7 +68,9 @@ class Compiled:
             key = (artifact.llvm_ir, str(artifact.target), artifact.target.wave_size, options)
             found = _OBJECTS.get(key)
             if found is None:
-                found = image_stage(artifact.llvm_ir, artifact.target, artifact.options, artifact.timings)
+                found = image_stage(
+                    artifact.llvm_ir, artifact.target, artifact.options, artifact.timings, cache=self.disk
+                )
                 _trim(_OBJECTS)
                 _OBJECTS[key] = found
             artifact.take(found)
@@ -92,6 +95,7 @@ def compiled(
     constants: Mapping[str, Any],
     target: Target,
     hints: Mapping[str, Any],
+    disk: bool = True,
 ) -> Compiled:
     """A kernel for these arguments, compiled up to LLVM IR; from the cache when it is the same.
 
@@ -106,15 +110,16 @@ def compiled(
             str(target),
             target.wave_size,
             freeze(sorted(hints.items())),
+            disk,
         )
     except Unfreezable:
-        return _build(kernel, specs, constants, target, hints)
+        return _build(kernel, specs, constants, target, hints, disk)
     for world, found in _COMPILED.get(key, ()):
         if world.valid():
             return found
     # The world is looked at before tracing: a change while tracing makes the entry invalid, not stale.
     world = Watch(kernel.fn, *filter(has_world, constants.values()))
-    made = _build(kernel, specs, constants, target, hints)
+    made = _build(kernel, specs, constants, target, hints, disk)
     if world.why_not is None:
         _trim(_COMPILED)
         worlds = _COMPILED.setdefault(key, [])
@@ -134,6 +139,7 @@ def _build(
     constants: Mapping[str, Any],
     target: Target,
     hints: Mapping[str, Any],
+    disk: bool,
 ) -> Compiled:
     own, settings = split_hints(hints)
 
@@ -141,8 +147,9 @@ def _build(
         return kernel.trace(specs, target, constants, **own)
 
     names = [n for n in kernel.parameters() if n not in constants]
-    recipe = Recipe(kernel, specs, constants, own)
-    return Compiled(build(source, target, settings, "llvm", specs=specs, parameters=names, recipe=recipe))
+    recipe = Recipe(kernel, specs, constants, own) if disk else None
+    made = build(source, target, settings, "llvm", specs=specs, parameters=names, recipe=recipe, cache=disk)
+    return Compiled(made, disk)
 
 
 def _trim(cache: dict[Any, Any]) -> None:

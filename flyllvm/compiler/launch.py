@@ -105,6 +105,8 @@ class KernelCall:
     ) -> Launch:
         if "known_block_size" in hints:
             raise LaunchError("known_block_size at a launch", fix="give block=(x, y, z)")
+        recorder = Recorder.active()
+        disk = recorder is None or recorder.disk_cache
         bound = Bound()
         params = self.kernel.call_parameters()
         for i, (name, value) in enumerate(zip(params.names, self.values, strict=True)):
@@ -112,7 +114,7 @@ class KernelCall:
         merged = check_hints({**self.kernel.options, **hints}, self.loc)
         size = block_size(self.kernel.name, block, merged.get("known_block_size"), place)
         merged["known_block_size"] = size
-        made = compiled(self.kernel, bound.specs, bound.constants, place.target, merged)
+        made = compiled(self.kernel, bound.specs, bound.constants, place.target, merged, disk)
         _check_cluster(cluster)
         full = check_grid(grid, size, place)
         lds = check_lds(made, smem, place)

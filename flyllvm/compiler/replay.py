@@ -180,6 +180,7 @@ class Recorder:
     Attributes:
         place: Where launches go.
         hints: Compile hints of the host function.
+        disk_cache: Whether the disk cache may answer, and keeps what is compiled.
         execute: Whether launches are carried out at once, besides being recorded.
         values: Arguments of the host function.
         addresses: Their addresses.
@@ -188,12 +189,24 @@ class Recorder:
         roots: Functions that the kernels were traced from, and those given to them as compile-time values.
     """
 
-    __slots__ = ("addresses", "builder", "execute", "hints", "launches", "pending", "place", "roots", "values")
+    __slots__ = (
+        "addresses",
+        "builder",
+        "disk_cache",
+        "execute",
+        "hints",
+        "launches",
+        "pending",
+        "place",
+        "roots",
+        "values",
+    )
 
     def __init__(
         self, place: Place, hints: Mapping[str, Any], values: Sequence[Any], addresses: Sequence[int], execute: bool
     ) -> None:
         self.place, self.hints, self.values, self.addresses, self.execute = place, hints, values, addresses, execute
+        self.disk_cache = True
         self.launches: list[Launch] = []
         self.pending: list[Any] = []
         self.roots: list[Any] = []

@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -319,6 +320,24 @@ def test_what_methods_of_an_argument_read_is_seen() -> None:
     layer.run(x)
     layer.run(x)
     assert np.all(x == 3)
+
+
+@pytest.mark.llvm
+def test_the_disk_cache_keeps_host_functions_unless_told_not_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FLYLLVM_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("FLYLLVM_CACHE", raising=False)
+
+    def files() -> int:
+        return sum(p.is_file() for p in tmp_path.rglob("*"))
+
+    spec = "f32[?]:(1)"
+    flyc.compile(make_run(), spec, spec, fx.Int32, arch="gfx942", cache=False)
+    assert files() == 0
+    flyc.clear_caches()
+    flyc.compile(make_run(), spec, spec, fx.Int32, arch="gfx942")
+    assert files() > 0
 
 
 def test_threads_record_and_replay_apart() -> None:
