@@ -31,7 +31,7 @@ for _mnemonic, _module in FAMILIES.items():
 
 def all_families() -> dict[str, str]:
     """Every family: mnemonic to the module that holds its table, in the order of presentation."""
-    return {**FAMILIES, **rocdl.FAMILIES}
+    return {**rocdl.FAMILIES, **FAMILIES}
 
 
 def all_rows() -> Iterator[Atom]:

@@ -73,6 +73,11 @@ class TransposeCopy(StatelessCopy):
         self.params = f"{granularity}, {bits}"
 
     @property
+    def space(self) -> str:
+        """The address space that is read."""
+        return self.spaces[0][0]
+
+    @property
     def thr_layout(self) -> Layout:
         """The group of lanes that exchanges elements."""
         return Layout(size(self.row.dst.shape[0]), 1)
@@ -106,11 +111,10 @@ class TransposeCopy(StatelessCopy):
         Raises:
             AtomError: They are not.
         """
-        space = self.spaces[0][0]
-        if src.space != space or dst.space != "register":
+        if src.space != self.space or dst.space != "register":
             raise AtomError(
                 f"{self.name} cannot copy {src} to {dst}",
-                fix=f"the source is in {space} memory, the destination in registers",
+                fix=f"the source is in {self.space} memory, the destination in registers",
             )
 
     def emit_load(self, em: Emitter, state: LLValue | None, src: MemOperand, type: ll.LLType) -> LLValue:
