@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
@@ -320,6 +321,62 @@ def test_what_methods_of_an_argument_read_is_seen() -> None:
     layer.run(x)
     layer.run(x)
     assert np.all(x == 3)
+
+
+LAYOUTS = st.tuples(
+    st.integers(1, 3),  # rows
+    st.integers(1, 4),  # columns
+    st.integers(0, 3),  # elements before the first
+    st.booleans(),  # transposed
+    st.sampled_from(["float32", "float16", "int32"]),
+    st.sampled_from(["static", "layout", "shape", "stride"]),
+)
+
+
+def array_of(layout: tuple[Any, ...], seed: int) -> tuple[Any, Any]:
+    """An array of a drawn layout, and as it is passed."""
+    rows, columns, offset, transposed, dtype, mark = layout
+    whole = np.random.default_rng(seed).integers(-8, 9, rows * columns + offset).astype(dtype)
+    array = whole[offset:].reshape(rows, columns)
+    array = array.T if transposed else array
+    tensor = flyc.from_dlpack(array)
+    if mark == "layout":
+        tensor.mark_layout_dynamic()
+    elif mark == "shape":
+        tensor.mark_shape_dynamic()
+    elif mark == "stride":
+        tensor.mark_stride_dynamic()
+    return array, array if mark == "static" else tensor
+
+
+@flyc.kernel
+def combine(x: fx.Tensor, y: fx.Tensor, n: fx.Int32, m: fx.Int32, a: fx.Int16, bias: fx.Constexpr):
+    i = fx.thread_idx.x
+    if i < n * m:
+        y[i // m, i % m] = y[i // m, i % m] + x[i // m, i % m] * a + bias
+
+
+def combine_all(x, y, a: fx.Int16, bias: fx.Constexpr):
+    for _ in range(1 + abs(int(bias))):
+        combine(x, y, x.shape[0], x.shape[1], a, bias).launch(block=16)
+
+
+REPLAYED, FRESH = flyc.jit(combine_all), flyc.jit(combine_all, replay=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(LAYOUTS, st.sampled_from(["float32", "int32"]), st.integers(-3, 3), st.sampled_from([0, 1, 1.0, True]))
+def test_a_replay_gives_what_running_gives(x: tuple[Any, ...], kind: str, a: int, bias: Any) -> None:
+    results = []
+    for run in (REPLAYED, REPLAYED, FRESH):
+        source, passed = array_of(x, 1)
+        target, out = array_of((*x[:4], kind, x[5]), 2)
+        run(passed, out, a, bias)
+        results.append(target.copy())
+        want = array_of((*x[:4], kind, x[5]), 2)[0].astype(np.float64)
+        want += (1 + int(bias)) * (source.astype(np.float64) * a + bias)
+        assert np.array_equal(target, want)
+    assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
 
 
 @pytest.mark.llvm
