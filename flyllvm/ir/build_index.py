@@ -126,7 +126,7 @@ class IndexBuilder:
             div = a.divisibility * abs(b)
             ra = a.range
             rng = (min(ra[0] * b, ra[1] * b), max(ra[0] * b, ra[1] * b)) if ra else None
-            if b > 0 and b & (b - 1) == 0 and ra is not None and ra[0] >= 0:
+            if 0 < b < 1 << (a.width - 1) and b & (b - 1) == 0 and ra is not None and ra[0] >= 0:
                 return self._index("arith.shli", a, b.bit_length() - 1, div, rng)
             return self._index("arith.muli", a, b, div, rng)
         ra, rb = a.range, b.range
