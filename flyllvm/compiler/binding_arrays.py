@@ -36,14 +36,33 @@ def readers(cls: type) -> tuple[Reader, Quick] | None:
         return found
 
 
+def readers_of(value: Any) -> tuple[Reader, Quick] | None:
+    """How a value is read as a tensor: by its class, or by a protocol that this one object speaks."""
+    found = readers(type(value))
+    own = getattr(value, "__dict__", None)
+    if found is None and own:
+        for name, reader in _protocols():
+            if name in own:
+                return reader, _quick_of(reader)
+    return found
+
+
 def as_tensor(value: Any) -> TensorArg | PointerArg | None:
     """A value as a tensor or pointer argument, or ``None`` when it is neither.
 
     Raises:
         LaunchError: An array with an element type, layout or place that kernels cannot take.
     """
-    found = readers(type(value))
+    found = readers_of(value)
     return None if found is None else found[0](value)
+
+
+def _protocols() -> tuple[tuple[str, Reader], ...]:
+    return (
+        ("__cuda_array_interface__", _read_cuda_interface),
+        ("__array_interface__", _read_interface),
+        ("__dlpack__", _read_dlpack),
+    )
 
 
 def _find(cls: type) -> tuple[Reader, Quick] | None:
@@ -57,11 +76,7 @@ def _find(cls: type) -> tuple[Reader, Quick] | None:
         return _read_numpy, _quick_numpy
     if hasattr(cls, "data_ptr") and hasattr(cls, "stride"):
         return _read_torch, _quick_torch
-    for name, reader in (
-        ("__cuda_array_interface__", _read_cuda_interface),
-        ("__array_interface__", _read_interface),
-        ("__dlpack__", _read_dlpack),
-    ):
+    for name, reader in _protocols():
         if hasattr(cls, name):
             return reader, _quick_of(reader)
     return None

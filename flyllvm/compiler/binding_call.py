@@ -21,7 +21,7 @@ from ..expr.numeric import Numeric
 from ..expr.pointer import Pointer
 from ..expr.specs import PointerSpec, ScalarSpec, StructSpec, TensorSpec, parse_spec
 from ..expr.tensor import Tensor
-from .binding_arrays import QUICK, as_tensor, readers
+from .binding_arrays import QUICK, as_tensor, readers_of
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
 from .binding_values import (
@@ -197,7 +197,7 @@ def signature(values: Sequence[Any], streams: frozenset[int] = frozenset()) -> t
         elif cls is float:
             key.append(value.hex())
         else:
-            found = readers(cls)
+            found = readers_of(value)
             if found is None:
                 key.append(_frozen(value))
             else:

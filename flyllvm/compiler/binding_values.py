@@ -8,7 +8,7 @@ from ..errors import LaunchError
 from ..expr.host import Constexpr, Stream
 from ..expr.numeric import Float32, Int32, Numeric
 from ..expr.specs import PointerSpec, ScalarSpec, StructSpec
-from .binding_arrays import as_tensor, readers
+from .binding_arrays import as_tensor, readers_of
 from .binding_pointer import PointerArg, from_spec
 from .binding_tensor import TensorArg
 from .binding_types import TYPE_OF_NAME
@@ -182,7 +182,7 @@ def constant_argument(name: str, kind: Constexpr, value: Any) -> Constant:
     Raises:
         LaunchError: It is an array, or of another type than the annotation says.
     """
-    if isinstance(value, (TensorArg, PointerArg)) or readers(type(value)) is not None:
+    if isinstance(value, (TensorArg, PointerArg)) or readers_of(value) is not None:
         raise LaunchError(
             f"argument {name}: an array for {kind}", fix="pass it as a tensor: its data is not known while compiling"
         )

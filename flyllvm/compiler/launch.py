@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
 from ..ir.location import Location, capture
-from .binding_arrays import readers
+from .binding_arrays import readers_of
 from .binding_fit import run_time_leaves
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
@@ -93,7 +93,7 @@ class KernelCall:
             if self in recorder.pending:
                 recorder.pending.remove(self)
             made = self._prepare(recorder.place, grid, block, smem, stream, cluster, {**recorder.hints, **hints})
-            recorder.roots += (self.kernel.fn, *(v for v in self.values if has_world(v) and readers(type(v)) is None))
+            recorder.roots += (self.kernel.fn, *(v for v in self.values if has_world(v) and readers_of(v) is None))
             recorder.launches.append(made)
             if recorder.execute:
                 made.run(recorder.values, recorder.addresses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -146,3 +147,61 @@ def test_an_array_of_the_recording_is_kept_and_checked() -> None:
         table.free()
         with pytest.raises(LaunchError, match="was freed"):
             with_table(dy)
+
+
+class Interface:
+    """An array that only speaks the array interface of GPU libraries."""
+
+    def __init__(self, array: DeviceArray) -> None:
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+class TorchLike:
+    """As much of a torch tensor on the GPU as a launch looks at."""
+
+    is_cuda = True
+    dtype = "torch.float32"
+
+    def __init__(self, array: DeviceArray) -> None:
+        self.array, self.shape = array, array.shape
+        self.device = type("device", (), {"type": "cuda", "index": array.device_index})()
+
+    def data_ptr(self) -> int:
+        return self.array.data_ptr()
+
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda a: a, id="DeviceArray"),
+        pytest.param(lambda a: flyc.from_dlpack(a), id="from_dlpack"),
+        pytest.param(lambda a: flyc.from_dlpack(a.__dlpack__()), id="capsule"),
+        pytest.param(lambda a: flyc.from_c_void_p(a.address, fx.Float32, fx.make_layout(100, 1)), id="from_c_void_p"),
+        pytest.param(TorchLike, id="torch"),
+        pytest.param(lambda a: flyc.from_dlpack(TorchLike(a)).mark_layout_dynamic(), id="torch, marked"),
+    ],
+)
+def test_sources_of_device_tensors(make: Any) -> None:
+    x, dx, dy = arrays()
+    with dx, dy:
+        for _ in range(2):
+            run(make(dx), make(dy), 100, 0.5)
+        synchronize()
+        assert np.array_equal(dy.numpy(), 1 + x)
+        gc.collect()
+
+
+def test_an_array_interface_and_a_pointer_of_the_device() -> None:
+    @flyc.kernel
+    def copy(source: fx.Pointer, out: fx.Tensor):
+        out[fx.thread_idx.x] = source[fx.thread_idx.x]
+
+    x, dx, dy = arrays(64)
+    with dx, dy:
+        copy(flyc.from_c_void_p(dx.address, fx.Float32), Interface(dy)).launch(block=64)
+        copy(dx, dy).launch(block=64)
+        synchronize()
+        assert np.array_equal(dy.numpy(), x)
