@@ -141,7 +141,7 @@ class Artifact:
         *args: Any,
         grid: Any,
         block: Any = None,
-        dynamic_lds_bytes: int = 0,
+        dynamic_lds_bytes: int | None = None,
         **options: Any,
     ) -> Any:
         """Runs the kernel's LLVM IR in the simulator; arrays are changed in place.
@@ -150,7 +150,7 @@ class Artifact:
             args: One array or number per argument.
             grid: Workgroups (x, y, z).
             block: Work items per workgroup; by default what the kernel was compiled for.
-            dynamic_lds_bytes: LDS given at launch, in bytes.
+            dynamic_lds_bytes: LDS given at launch, in bytes; by default what the kernel's own allocations need.
             options: Passed to ``flyllvm.simulate``.
 
         Raises:
@@ -166,7 +166,7 @@ class Artifact:
             self.block_size(block),
             self._flat(args),
             self.target,
-            dynamic_lds_bytes,
+            self._dynamic_lds(dynamic_lds_bytes),
             **options,
         )
 
@@ -189,7 +189,7 @@ class Artifact:
             self._launcher = ArtifactLauncher(self)
         self._launcher.launch(args, grid, block, smem, stream)
 
-    def run(self, *args: Any, grid: Any, block: Any = None, dynamic_lds_bytes: int = 0) -> str:
+    def run(self, *args: Any, grid: Any, block: Any = None, dynamic_lds_bytes: int | None = None) -> str:
         """Runs the kernel on NumPy arrays: on a GPU that fits the target, else in the simulator.
 
         ``FLYLLVM_DEVICE`` (auto, hip, sim) decides.  Arrays are copied to the GPU and back.
@@ -218,12 +218,28 @@ class Artifact:
             self.block_size(block),
             [on_device.get(i, x) for i, x in enumerate(flat)],
             types=launch_types(self.specs) if self.specs else None,
-            dynamic_lds_bytes=dynamic_lds_bytes,
+            dynamic_lds_bytes=self._dynamic_lds(dynamic_lds_bytes),
         )
         synchronize()
         for i, x in arrays:
             x[...] = on_device[i].numpy()
         return device.name
+
+    def _dynamic_lds(self, given: int | None) -> int:
+        """The LDS of a launch, in bytes.
+
+        Raises:
+            LaunchError: It is less than what the kernel's own allocations need.
+        """
+        from ..errors import LaunchError
+
+        needed = self.dynamic_lds_bytes or 0
+        if given is not None and given < needed:
+            raise LaunchError(
+                f"{self.name} is launched with {given} bytes of LDS; its allocations need {needed}",
+                fix=f"leave dynamic_lds_bytes out, or give at least {needed}",
+            )
+        return needed if given is None else given
 
     def _flat(self, args: Sequence[Any]) -> list[Any]:
         return bind(self.parameters, self.specs, args) if self.specs else list(args)

@@ -7,7 +7,7 @@ import pytest
 
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
-from flyllvm.errors import TraceError
+from flyllvm.errors import LaunchError, TraceError
 from flyllvm.expr.composite import align_of, bytes_of
 
 from .kernels import Tracing
@@ -138,7 +138,11 @@ def test_storage_reads_back_what_was_poked(static: bool) -> None:
     needed = 0 if static else 16 + 48 + 256 + 64
     assert artifact.llvm_ir.count("addrspace(3) global") == (6 if static else 1)
     # Tile is 64 bytes aligned, so 48 bytes lie between the first allocation and it.
-    artifact.simulate(x, y, grid=(1, 1, 1), dynamic_lds_bytes=needed)
+    assert (artifact.dynamic_lds_bytes or 0) == needed
+    if needed:
+        with pytest.raises(LaunchError, match=f"give at least {needed}"):
+            artifact.simulate(x, y, grid=(1, 1, 1), dynamic_lds_bytes=needed - 1)
+    artifact.simulate(x, y, grid=(1, 1, 1))
     np.testing.assert_array_equal(y, x[np.arange(64) ^ 1] + 0.5 + 5 + 9 + 1.0 + 2.0)
 
 
