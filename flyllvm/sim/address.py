@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def getelementptr(c: Compiler, inst: Inst) -> list[Op]:
+    """The address plus constant bytes and scaled run-time indices, in the width of the address space."""
     space = getattr(ty.scalar_of(inst.operands[0].type), "space", 0)
     bits = ty.index_bits(space)
     fixed, terms = _gep_terms(c, inst, bits)

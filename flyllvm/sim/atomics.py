@@ -69,6 +69,7 @@ def apply(
         step: New values from old ones, for the running lanes whose numbers are ``lanes``.
     """
     byte_count = ty.store_size(t)
+    m.writes += 1
     saved = m.full
     m.full = False  # locate then packs the running lanes
     try:
@@ -162,4 +163,5 @@ def _build(
                 old = part if old is None else np.where(lanes[..., None] if part.ndim == 4 else lanes, part, old)
         r[d] = result(old, [r[s] for s in slots])
 
-    return [*(k for k in checks if k), run]
+    before, after = mem_ops.ordering(inst)
+    return [*(k for k in checks if k), *before, run, *after]

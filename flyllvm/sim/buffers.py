@@ -276,6 +276,7 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
 
     def run(r: list[Any], m: Machine) -> None:
         access = resolve(r, m)
+        m.writes += 1
         if not access.packed:
             base, offset, limit = (transfer.running(m, a) for a in (access.base, access.offset, access.limit))
             access = Access(base, offset, limit, True)

@@ -64,6 +64,8 @@ class Program:
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
         self.param_slots: list[int] = []
+        self.phi_slots: list[int] = []
+        self.has_clock = False
         self.slots: dict[str, int] = {}
         self.constants = layout_lds.ConstantData(module)
         self.addresses = {**self.lds.addresses, **self.constants.addresses}
@@ -168,7 +170,7 @@ class Compiler:
         Raises:
             SimError: The kernel uses something that the simulator does not know; all such names are listed.
         """
-        from . import fusion, overflow, support
+        from . import fusion, hardware, overflow, support
 
         program = self.program
         graph = build_graph(inline_calls(self.module, self.kernel))
@@ -182,6 +184,8 @@ class Compiler:
         layout_lds.lay_out_frame(self, graph)
         program.lds_granule = layout_lds.granule(graph, (0, 3))
         program.heap_granule = layout_lds.granule(graph, (0, 1, 4))
+        program.phi_slots = [self.dest(phi) for node in graph for phi in node.phis]
+        program.has_clock = any(i.callee in hardware.CLOCKS for i in program.insts)
         program.has_dma = any(dma.is_dma(i) for i in program.insts)
         program.is_async = np.array([dma.is_async(i) for i in program.insts])
         addresses = overflow.address_arithmetic(graph) if self.checks.overflow else set()

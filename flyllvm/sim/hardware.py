@@ -203,6 +203,10 @@ def _end_program(c: Compiler, inst: Inst) -> list[Op]:
     return [run]
 
 
+CLOCKS = frozenset(
+    f"llvm.{name}" for name in ("amdgcn.s.memtime", "amdgcn.s.memrealtime", "readcyclecounter", "readsteadycounter")
+)
+
 TABLE: dict[str, Builder] = {
     "amdgcn.sad.u8": of_values(_sad(False), 3),
     "amdgcn.sad.hi.u8": of_values(_sad(False, 16), 3),

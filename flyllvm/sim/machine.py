@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from .launch import Launch
 
 
+# Blocks between two looks for endless loops, and turns that lanes in a loop get before waves outside of it.
+_WATCH_STEPS = 1024
+_FAIR_TURNS = 2048
+
+
 class Machine:
     """State of one chunk.
 
@@ -52,6 +57,9 @@ class Machine:
         self.retired_from = np.full(self.shape, -1, np.int32)
         self.steps = 0
         self.divergences = 0
+        self.turns = 0
+        self.writes = 0
+        self.snapshots: dict[int, tuple[int, Array, list[tuple[int, Array]], list[Any]]] = {}
         self.sync = Sync(groups, launch.waves)
         self._set_up_memory()
 
@@ -95,21 +103,45 @@ class Machine:
             SimError: Too many have run.
         """
         self.steps += 1
-        if self.steps > self.launch.max_steps:
-            self._endless(node)
+        if self.steps % _WATCH_STEPS == 0:
+            self._watch(node)
         counts = self.launch.counts[node.node.index]
         counts[0] += 1
         counts[1] += self.active
         counts[2] += self.active_wave_count
 
-    def _endless(self, node: CompiledNode) -> NoReturn:
-        self.fault(
-            node.node.end,
-            f"the kernel ran {self.launch.max_steps} blocks without an end: an endless loop, or waves that wait for "
-            "each other",
-            self.mask,
-            "check the loop's exit condition, or raise max_steps",
-        )
+    def _watch(self, node: CompiledNode) -> None:
+        """Finds endless loops: too many blocks, or the same state at the same place twice."""
+        if self.steps > self.launch.max_steps:
+            self.fault(
+                node.node.end,
+                f"the kernel ran {self.launch.max_steps} blocks without an end: an endless loop, or waves that wait "
+                "for each other",
+                self.mask,
+                "check the loop's exit condition, or raise max_steps",
+            )
+        if self.program.has_clock or self._others_can_run():
+            return
+        state = [self.regs[slot] for slot in self.program.phi_slots]
+        now = (self.writes, self.mask, list(self.pending.items()), state)
+        before = self.snapshots.get(node.node.index)
+        self.snapshots[node.node.index] = now
+        if before is None or before[0] != self.writes or not np.array_equal(before[1], self.mask):
+            return
+        parked = all(a is b for (_, a), (_, b) in zip(before[2], now[2], strict=False))
+        if len(before[2]) == len(now[2]) and parked and all(map(_same, before[3], state)):
+            why = "a value that another workgroup shall write may never come"
+            if self.pending:
+                why = "lanes of the same wave wait outside the loop until these leave it, so they cannot end it"
+            self.fault(
+                node.node.end, "an endless loop: nothing changes any more", self.mask,
+                f"check the loop's exit condition; {why}",
+            )  # fmt: skip
+
+    def _others_can_run(self) -> bool:
+        """Whether pending lanes belong to waves without a running lane."""
+        free = ~self.mask.any(axis=2)
+        return any((mask.any(axis=2) & free).any() for mask in self.pending.values())
 
     def schedule(self) -> CompiledNode | None:
         """The next node to run, or ``None`` when all lanes have returned."""
@@ -120,19 +152,39 @@ class Machine:
             if not self.pending:
                 self._stuck()
         index = self._choose()
-        self.enter(self.pending.pop(index))
+        mask = self.pending.pop(index)
+        if len(self.pending) == 0:
+            self.turns = 0
+        else:
+            self.turns += 1
+            if self.turns > _FAIR_TURNS:
+                index, mask = self._other_waves(index, mask)
+        self.enter(mask)
         return self.program.nodes[index]
+
+    def _other_waves(self, index: int, mask: Array) -> tuple[int, Array]:
+        """A wave may spin until another one writes something: gives a turn to waves without a lane in its loop."""
+        free = ~mask.any(axis=2)[:, :, None]
+        for other in sorted(self.pending):
+            turn = self.pending[other] & free
+            if turn.any():
+                rest = self.pending.pop(other) & ~free
+                if rest.any():
+                    self.pending[other] = rest
+                self.pending[index] = mask
+                self.turns = _FAIR_TURNS - 16
+                return other, turn
+        return index, mask
 
     def _choose(self) -> int:
         pending = self.pending
         if len(pending) == 1:
             return next(iter(pending))
         nodes = self.program.nodes
-        for index in sorted(pending):
-            loop = nodes[index].node.header_of
-            if not any(other in loop for other in pending if other != index):
-                return index
-        return min(pending)
+        return next(
+            (i for i in sorted(pending) if not any(o in nodes[i].node.header_of for o in pending if o != i)),
+            min(pending),
+        )
 
     def enter(self, mask: Array) -> None:
         """Makes ``mask`` the running lanes."""
@@ -301,6 +353,14 @@ class Machine:
         if not self.covering:
             value = merge(self.mask, value, self.regs[slot])
         self.regs[slot] = value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return all(_same(x, y) for x, y in zip(a, b, strict=True))
+    if a is b:
+        return True
+    return a is not None and b is not None and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def _ids(launch: Launch, first: int, groups: int) -> tuple[list[Array], list[Array]]:

@@ -188,7 +188,24 @@ def build_load(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         r[d] = fn(m, r[p])
 
-    return [guard, run] if guard else [run]
+    return [*([guard] if guard else []), run, *ordering(inst)[1]]
+
+
+def ordering(inst: Inst) -> tuple[list[Op], list[Op]]:
+    """What an atomic operation orders: closures to run before it and after it."""
+    if "order" not in inst.extra or not synchronises_waves(inst.extra.get("scope", "")):
+        return [], []
+    order = inst.extra["order"]
+    acquires = order in ("acquire", "acq_rel", "seq_cst")
+
+    def release(r: list[Any], m: Machine) -> None:
+        m.sync.release(m)
+
+    def acquire(r: list[Any], m: Machine) -> None:
+        m.sync.atomic(m, acquires)
+
+    before: list[Op] = [release] if order in ("release", "acq_rel", "seq_cst") and inst.op != "load" else []
+    return before, [acquire] if inst.op != "store" else []
 
 
 def build_store(c: Compiler, inst: Inst) -> list[Op]:
@@ -207,7 +224,7 @@ def build_store(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         fn(m, r[p], r[v])
 
-    return [*(k for k in checks if k), run]
+    return [*(k for k in checks if k), *ordering(inst)[0], run]
 
 
 def build_alloca(c: Compiler, inst: Inst) -> list[Op]:

@@ -4,9 +4,11 @@ LLVM's memory model orders two LDS accesses of different waves only through: the
 workgroup scope or wider, or an explicit wait), a barrier, an acquire, the second access.  A barrier alone orders
 execution, not memory.
 
-Every wave counts the barriers it passed (its *phase*).  An access is tagged with the wave's *segment*: the phase
-whose barrier will publish it once the wave releases.  `known[v][w]` is the segment below which accesses of wave w
+An access is tagged with the wave's *segment*, which counts its releases.  A barrier publishes the segments below the
+current one, and an acquire makes what was published known: `known[v][w]` is the segment below which accesses of wave w
 are ordered before what wave v does now.  While all waves do the same, these are plain integers.
+
+Atomic operations order too: a release before one and an acquire after one pass on everything released so far.
 
 Shadow state per granule of LDS (the largest size that divides every LDS access of the kernel) is one uint64 stamp of
 the last write and one of the last read: segment << 32 | instruction << 8 | flags | wave.
@@ -62,6 +64,7 @@ class Sync:
         self.known: tuple[Any, Any, Any] = (1, 0, 0)
         self.waited: Any = False
         self.signalled: Any = _NEVER
+        self.read_atomic: Any = False
 
     def split(self) -> None:
         """Goes over to one counter per wave."""
@@ -69,7 +72,7 @@ class Sync:
             return
         self.uniform = False
         shape = (self.groups, self.waves)
-        for name in ("phase", "segment", "issued", "done", "done_async", "waited", "signalled"):
+        for name in ("phase", "segment", "issued", "done", "done_async", "waited", "signalled", "read_atomic"):
             setattr(self, name, np.full(shape, getattr(self, name)))
         self.marks = [np.full(shape, mark) for mark in self.marks]
         a, b, c = self.published
@@ -87,8 +90,8 @@ class Sync:
         setattr(self, name, np.where(m.active_waves(), value, getattr(self, name)))
 
     def release(self, m: Machine) -> None:
-        """A release fence: what the active waves did so far is published by their next barrier."""
-        self._set(m, "segment", self.phase + 1)
+        """A release: what the active waves did so far is published by their next barrier or atomic operation."""
+        self._set(m, "segment", self.segment + 1)
         self._set(m, "done", self.issued)
 
     def signal(self, m: Machine) -> None:
@@ -97,7 +100,7 @@ class Sync:
 
     def wait_lds(self, m: Machine) -> None:
         """An explicit wait for all LDS operations."""
-        self._set(m, "segment", self.phase + 1)
+        self._set(m, "segment", self.segment + 1)
         self._set(m, "waited", True)
 
     def wait_memory(self, m: Machine, outstanding: int) -> None:
@@ -125,8 +128,31 @@ class Sync:
         """Counts a vector memory operation."""
         self._set(m, "issued", self.issued + 1)
 
+    def atomic(self, m: Machine, acquires: bool) -> None:
+        """An atomic operation that may have read what another wave released."""
+        if acquires:
+            self._learn_released(m)
+        else:
+            self._set(m, "read_atomic", True)
+
+    def _learn_released(self, m: Machine) -> None:
+        """Takes every release so far as seen: which one an atomic read came from is not followed."""
+        now = (self.segment, self.done, self.done_async)
+        if self.uniform and m.covering:
+            self.known = now
+            return
+        self.split()
+        waves = m.active_waves()[:, :, None]
+        now = (self.segment, self.done, self.done_async)
+        known = [np.where(waves, np.maximum(n[:, None, :], k), k) for n, k in zip(now, self.known, strict=True)]
+        self.known = (known[0], known[1], known[2])
+
     def acquire(self, m: Machine) -> None:
         """Makes what was published at the last barrier known to the active waves."""
+        if np.any(self.read_atomic):
+            self._learn_released(m)
+            self._set(m, "read_atomic", False)
+            return
         if self.uniform and m.covering:
             self.known = self.published
             return
@@ -206,7 +232,7 @@ class Shadow:
                     "write it first (LDS has no defined content at the start of a workgroup)")  # fmt: skip
         if self.one_wave and not self.has_dma:
             return
-        stamp, waves = self._stamp(m, inst, index, 0)
+        stamp, waves = self._stamp(m, inst, index, ATOMIC if atomic else 0)
         if self.has_dma:
             self._check_own_dma(m, inst, index, written, waves)
         if not self._settled(written):

@@ -54,7 +54,8 @@ def locate(
     Raises:
         SimError: Misaligned, or outside every region.
     """
-    packed = not m.full and (address.size > 1 or space_name != "global")
+    # What lanes store to one address may differ: only the running ones count.
+    packed = not m.full and (write or address.size > 1 or space_name != "global")
     pointer = running(m, address) if packed else address
     known = known_alignment(pointer)
     if known < align and m.program.checks.alignment:
@@ -179,6 +180,7 @@ def write(m: Machine, inst: Inst, where: Located, raw: Array, flags: int = 0) ->
     Shape: ``raw`` is uint8, ``lanes + (bytes,)``, broadcastable to the lanes of ``where``.
     """
     byte_count = raw.shape[-1]
+    m.writes += 1
     units = raw.view(UNITS[where.unit])
     offset = where.offset
     if offset.shape != units.shape[:-1]:

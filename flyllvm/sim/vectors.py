@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def extractelement(c: Compiler, inst: Inst) -> list[Op]:
+    """``extractelement``; an index past the end is a fault."""
     d, a = c.dest(inst), c.slot(inst.operands[0])
     index = c.literal(inst.operands[1])
-    if index is not None:
+    if index is not None and index < getattr(inst.operands[0].type, "count", 0):
 
         def run(r: list[Any], m: Machine) -> None:
             r[d] = r[a][..., index]
@@ -48,8 +49,8 @@ def _index_check(c: Compiler, inst: Inst, position: int) -> Op:
 
 
 def insertelement(c: Compiler, inst: Inst) -> list[Op]:
-    index = c.literal(inst.operands[2])
-    if index is not None:
+    """``insertelement``; an index past the end is a fault."""
+    if _at_known_place(c, inst):
         return _insert_chain(c, inst)
     d = c.dest(inst)
     a, v, i = (c.slot(o) for o in inst.operands)
@@ -94,12 +95,15 @@ def _insert_chain(c: Compiler, inst: Inst) -> list[Op]:
     return [run]
 
 
+def _at_known_place(c: Compiler, inst: Inst) -> bool:
+    index = c.literal(inst.operands[2]) if inst.op == "insertelement" else None
+    return index is not None and index < getattr(inst.type, "count", 0)
+
+
 def _extends(c: Compiler, inst: Inst) -> Inst | None:
     """The insertion that alone reads this one, in the same node."""
-    if inst.op != "insertelement" or c.literal(inst.operands[2]) is None:
-        return None
     users = c.uses.get(inst.name or "", [])
-    if len(users) != 1 or users[0].op != "insertelement" or c.literal(users[0].operands[2]) is None:
+    if len(users) != 1 or not (_at_known_place(c, inst) and _at_known_place(c, users[0])):
         return None
     first = users[0].operands[0]
     if not (isinstance(first, Reg) and first.name == inst.name) or c.user_node(users[0]) != c.user_node(inst):
@@ -108,6 +112,7 @@ def _extends(c: Compiler, inst: Inst) -> Inst | None:
 
 
 def shufflevector(c: Compiler, inst: Inst) -> list[Op]:
+    """``shufflevector``: a view, a gather, or a gather over both operands."""
     d, a, b = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
     count = getattr(inst.operands[0].type, "count", 1)
     wanted = [0 if i is None else i for i in poison.shuffle_indices(inst)]
@@ -139,6 +144,7 @@ def shufflevector(c: Compiler, inst: Inst) -> list[Op]:
 
 
 def extractvalue(c: Compiler, inst: Inst) -> list[Op]:
+    """``extractvalue``."""
     indices = inst.extra["indices"]
 
     def pick(value: Any) -> Any:
@@ -150,6 +156,7 @@ def extractvalue(c: Compiler, inst: Inst) -> list[Op]:
 
 
 def insertvalue(c: Compiler, inst: Inst) -> list[Op]:
+    """``insertvalue``: a new tuple with one member replaced."""
     indices = inst.extra["indices"]
 
     def put(whole: Any, part: Any, path: tuple[int, ...]) -> Any:

@@ -354,8 +354,139 @@ def test_shift_by_the_width_is_poison() -> None:
     _fault(kernel(body), _out(), "store i32 %h", "the stored value is poison.*lanes 32-63")
 
 
+def test_wave_that_waits_for_another_wave_of_the_workgroup_gets_its_turn() -> None:
+    """Wave 0 spins on an LDS flag that wave 3 sets after it left the branch."""
+    body = (
+        """
+    %first = icmp eq i32 %t, 0
+    br i1 %first, label %init, label %start
+    init:
+    store i32 0, ptr addrspace(3) @lds, align 16
+    br label %start
+    start:
+    """
+        + FENCED_BARRIER
+        + """
+    %spins = icmp ult i32 %t, 64
+    br i1 %spins, label %spin, label %set
+    spin:
+    %f = load atomic i32, ptr addrspace(3) @lds syncscope("workgroup") acquire, align 4
+    %go = icmp eq i32 %f, 0
+    br i1 %go, label %spin, label %end
+    set:
+    store atomic i32 1, ptr addrspace(3) @lds syncscope("workgroup") release, align 4
+    br label %end
+    end:
+    """
+        + STORE_OUT.format(value="%t")
+    )
+    args = _out()
+    _run(kernel(body, module=LDS), args)
+    assert np.array_equal(args[0], np.arange(256))
+
+
+def _message(order_store: str, order_load: str, fences: tuple[str, str] = ("", "")) -> str:
+    """Wave 3 writes data, then a flag; wave 0 waits for the flag and reads the data."""
+    return kernel(
+        f"""
+    %first = icmp eq i32 %t, 0
+    br i1 %first, label %init, label %start
+    init:
+    store i32 0, ptr addrspace(3) @lds, align 16
+    br label %start
+    start:
+    {FENCED_BARRIER}
+    %p = getelementptr i32, ptr addrspace(3) @lds, i32 64
+    %reads = icmp eq i32 %t, 0
+    br i1 %reads, label %spin, label %other
+    spin:
+    %f = load atomic i32, ptr addrspace(3) @lds syncscope("workgroup") {order_load}, align 4
+    %go = icmp eq i32 %f, 0
+    br i1 %go, label %spin, label %read
+    read:
+    {fences[1]}
+    %d = load i32, ptr addrspace(3) %p, align 4
+    store i32 %d, ptr addrspace(1) %out, align 4
+    br label %end
+    other:
+    %writes = icmp eq i32 %t, 255
+    br i1 %writes, label %set, label %end
+    set:
+    store i32 77, ptr addrspace(3) %p, align 4
+    {fences[0]}
+    store atomic i32 1, ptr addrspace(3) @lds syncscope("workgroup") {order_store}, align 4
+    br label %end
+    end:
+    ret void""",
+        module=LDS,
+    )
+
+
+def test_release_and_acquire_on_a_flag_pass_data_between_waves() -> None:
+    fences = ('fence syncscope("workgroup") release', 'fence syncscope("workgroup") acquire')
+    for text in (_message("release", "acquire"), _message("monotonic", "monotonic", fences)):
+        args = _out()
+        _run(text, args)
+        assert args[0][0] == 77
+
+
+@pytest.mark.parametrize(("store", "load"), [("monotonic", "acquire"), ("release", "monotonic")])
+def test_flag_without_release_or_acquire_is_a_race(store: str, load: str) -> None:
+    _fault(_message(store, load), _out(), "%d = load", "LDS race")
+
+
+def test_loop_in_which_nothing_changes_is_found_at_once() -> None:
+    spin = """
+    br label %spin
+    spin:
+    %f = load atomic i32, ptr addrspace(1) %out syncscope("agent") acquire, align 4
+    %go = icmp eq i32 %f, 0
+    br i1 %go, label %spin, label %end
+    end:
+    ret void"""
+    _fault(kernel(spin), _out(), "br i1 %go", "an endless loop: nothing changes any more")
+
+
+def test_lane_that_spins_for_a_lane_of_its_own_wave_is_found() -> None:
+    spin = """
+    %first = icmp eq i32 %t, 0
+    br i1 %first, label %spin, label %set
+    spin:
+    %f = load atomic i32, ptr addrspace(1) %out syncscope("agent") acquire, align 4
+    %go = icmp eq i32 %f, 0
+    br i1 %go, label %spin, label %end
+    set:
+    store atomic i32 1, ptr addrspace(1) %out syncscope("agent") release, align 4
+    br label %end
+    end:
+    ret void"""
+    _fault(kernel(spin), _out(), "br i1 %go", "nothing changes any more", block=64)
+
+
+def test_long_loop_that_does_something_is_no_endless_loop() -> None:
+    body = """
+    br label %loop
+    loop:
+    %i = phi i32 [ 0, %entry ], [ %i1, %loop ]
+    %i1 = add i32 %i, 1
+    %more = icmp ult i32 %i1, 9000
+    br i1 %more, label %loop, label %end
+    end:
+    """ + STORE_OUT.format(value="%i")
+    args = _out()
+    _run(kernel(body), args)
+    assert (args[0] == 8999).all()
+
+
 def test_endless_loop_is_found() -> None:
-    _fault(kernel("br label %x\nx:\nbr label %x ; again"), _out(), "; again", "an endless loop", max_steps=1000)
+    body = """
+    br label %x
+    x:
+    %i = phi i32 [ 0, %entry ], [ %i1, %x ]
+    %i1 = add i32 %i, 1
+    br label %x ; again"""
+    _fault(kernel(body), _out(), "; again", "ran 3000 blocks without an end", max_steps=3000)
+    _fault(kernel("br label %x\nx:\nbr label %x ; again"), _out(), "; again", "nothing changes any more")
 
 
 # ---- barriers and divergence
@@ -551,3 +682,13 @@ def test_readfirstlane_of_differing_values_is_a_warning_on_request() -> None:
     report = _run(kernel(body), _out(), checks="all")
     assert len(report.warnings) == 1 and "differs between lanes" in report.render()
     assert not _run(kernel(body.replace("i32 %t)", "i32 %w)", 1)), _out(), checks="all").warnings
+
+
+@pytest.mark.parametrize("index", ["5", "%t"])
+def test_element_outside_a_vector_is_found(index: str) -> None:
+    body = (
+        f"%v = insertelement <4 x i32> zeroinitializer, i32 %t, i32 1\n%e = extractelement <4 x i32> %v, i32 {index}\n"
+    )
+    _fault(kernel(body + STORE_OUT.format(value="%e")), _out(), "%e = ", "outside a vector of 4 elements")
+    body = f"%v = insertelement <4 x i32> zeroinitializer, i32 %t, i32 {index}\n"
+    _fault(kernel(body + "ret void"), _out(), "%v = ", "outside a vector of 4 elements")
