@@ -104,7 +104,9 @@ def compiled(
     """
     try:
         key: Any = (
-            id(kernel),
+            # By code and closure, so that a kernel made anew by its factory is the same one.
+            kernel.name,
+            freeze(kernel.fn),
             tuple(str(s) for s in specs),
             freeze(sorted(constants.items(), key=lambda kv: kv[0])),
             str(target),
@@ -125,12 +127,12 @@ def compiled(
         worlds = _COMPILED.setdefault(key, [])
         worlds.append((world, made))
         del worlds[:-_MAX_WORLDS]
-        _KEPT[id(kernel)] = kernel
+        _KEPT[id(kernel.fn.__globals__)] = kernel.fn.__globals__
     return made
 
 
-#: Kernels that have entries, so that no other object takes their id.
-_KEPT: dict[int, KernelFunction] = {}
+#: Global namespaces that keys name by their id, so that no other object takes it.
+_KEPT: dict[int, dict[str, Any]] = {}
 
 
 def _build(
@@ -157,11 +159,6 @@ def _trim(cache: dict[Any, Any]) -> None:
     if len(cache) >= _MAX_ENTRIES:
         for key in list(cache)[: _MAX_ENTRIES // 2]:
             cache.pop(key, None)
-        if cache is _COMPILED:
-            alive = {key[0] for key in list(_COMPILED)}
-            for kept in list(_KEPT):
-                if kept not in alive:
-                    _KEPT.pop(kept, None)
 
 
 def clear_caches() -> None:

@@ -185,6 +185,30 @@ def test_a_kernel_made_anew_by_the_host_code_is_not_mixed_up() -> None:
         assert np.all(x == value)
 
 
+def test_a_kernel_made_anew_with_the_same_closure_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[str] = []
+    trace = flyc.KernelFunction.trace
+
+    def counted(self: Any, *args: Any, **options: Any) -> Any:
+        traced.append(self.name)
+        return trace(self, *args, **options)
+
+    monkeypatch.setattr(flyc.KernelFunction, "trace", counted)
+
+    def make(value: float, name: str = "fill") -> Any:
+        @flyc.kernel(name=name)
+        def fill(x: fx.Tensor, n: fx.Int32):
+            x[fx.thread_idx.x] = value
+
+        return fill
+
+    x = np.zeros(64, np.float32)
+    for value, name in ((1.0, "fill"), (1.0, "fill"), (2.0, "fill"), (1.0, "other"), (1, "fill"), (1.0, "fill")):
+        make(value, name)(x, 3).launch(block=64)
+        assert np.all(x == value)
+    assert traced == ["fill", "fill", "other", "fill"]
+
+
 def test_one_call_may_launch_several_kernels_and_compute_their_grids() -> None:
     @flyc.jit
     def run(x, y, steps: fx.Constexpr[int]):
