@@ -105,6 +105,12 @@ class Rewriter(ast.NodeTransformer):
 
     visit_Lambda = visit_ClassDef = visit_AsyncFunctionDef = leave
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """A plain assignment: annotations of local names do nothing, and shared names may have none."""
+        if node.value is None:
+            return place(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
+
     # --- statements ------------------------------------------------------------------------------
 
     def _region(

@@ -102,7 +102,9 @@ class Loop:
     def _promote(self, error: NameError) -> bool:
         """Carries a variable that an iteration reads first after all, because a Python loop before it is empty."""
         found = re.search(r"'(\w+)'", str(error))
-        name = found[1] if found is not None else ""
+        return found is not None and self._to_early(found[1])
+
+    def _to_early(self, name: str) -> bool:
         if name not in self.late or self.start.cells[name] is UNSET:
             return False
         self.late.remove(name)
@@ -139,6 +141,10 @@ class Loop:
         """What an iteration hands on; puts everything back to the start."""
         end = self.end = self.state.snapshot()
         refuse_globals(self.state, "loop", self.where)
+        # Assigned on some paths only, after a Python loop that was thought to assign it and is empty.
+        partly = [n for n in self.late if end.cells[n] is UNSET and not self._untouched(n)]
+        if any([self._to_early(n) for n in partly]):
+            raise _Again
         fresh = [*self._changed_items(end), *self._changed_others(end)]
         # A list that was changed in place holds what the iteration left in it only until it is put back.
         trees = {p.at: flatten(self._at(end, p.at)) for p in self.live()}

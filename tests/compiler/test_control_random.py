@@ -155,7 +155,7 @@ def check(seed: int) -> None:
         assert got.tolist() == want, f"seed {seed}, n {n}\n{source}"
 
 
-@pytest.mark.parametrize("seed", [*range(10), 2065, 2342, 2485])
+@pytest.mark.parametrize("seed", [*range(10), 2065, 2342, 2485, 11071])
 def test_a_random_function_computes_what_python_computes(seed):
     check(seed)
 

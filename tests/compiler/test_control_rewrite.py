@@ -312,6 +312,48 @@ def test_plain_python_gives_the_same_rewritten(xs, flag):
     assert a == b
 
 
+def annotated(x, things):
+    """Declarations in branches and loops."""
+    n: int
+    n = x + 1
+    if x > 1:
+        y: int = x
+        z: list[int]
+        z = [n]
+        things.total: int = y
+    else:
+        y: int = -x
+        z = []
+    for i in range(2):
+        w: int = i
+        import json as j
+        from os import path as p
+
+        def inner(v, k=w):
+            return v + k
+
+        class Local:
+            size = 3
+            both = [w, 4]
+
+            def twice(self):
+                return self.size * 2 if self.size else 0
+
+        try:
+            raise ValueError(i)
+        except ValueError as error:
+            message = f"{error!s:>3}{'x' if i else 'y'}"
+        y = inner(y) + Local().twice() + len(Local.both) + (k := i)
+    values = [(last := v) for v in (1, 2) if v]
+    return y, z, w, j.__name__, p.sep, message, k, last, values
+
+
+def test_annotations_imports_definitions_and_handlers_in_branches():
+    for x in (0, 5):
+        a, b = calls(annotated, x, types.SimpleNamespace())
+        assert a == b
+
+
 def test_generators_and_coroutines_stay_usable():
     def counts(n):
         for i in range(n):
