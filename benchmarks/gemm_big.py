@@ -19,7 +19,8 @@ def rows_of(matrix, first_row, rows):
     width = matrix.shape[1]
     ptr = matrix.iter + fx.Int64(first_row) * fx.Int64(width)
     return fx.make_view(
-        fx.rocdl.make_buffer_ptr(ptr, rows * width * (matrix.dtype.width // 8)), fx.make_layout((rows, width), (width, 1))
+        fx.rocdl.make_buffer_ptr(ptr, rows * width * (matrix.dtype.width // 8)),
+        fx.make_layout((rows, width), (width, 1)),
     )
 
 
