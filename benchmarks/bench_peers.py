@@ -3,10 +3,10 @@
 
 Usage: benchmarks/bench_peers.py [--runs N] [--arch gfx942] [--python PYTHON] [--json]
 
-``--python`` is a Python that has the peers' wheels (they need no GPU); by default this one.  A peer that is not installed
-is left out with a sentence.  FlyDSL imports torch for type names only: where there is no torch, an empty module stands
-for it, which the table says.  FlyDSL also starts ``$ROCM_PATH/llvm/bin/ld.lld``; where there is none, an ``ld.lld`` of
-the system's is put there.
+``--python`` is a Python that has the peers' wheels (they need no GPU); by default this one.  A peer that is not
+installed is left out with a sentence.  FlyDSL imports torch for type names only: where there is no torch, an empty
+module stands for it, which the table says.  FlyDSL also starts ``$ROCM_PATH/llvm/bin/ld.lld``; where there is none, an
+``ld.lld`` of the system's is put there.
 
 CPU milliseconds, all child processes included; a fresh process per run; disk caches off.
 """

@@ -136,8 +136,8 @@ def keep_source(key: str, recipe: Recipe, artifact: Artifact) -> None:
 
 
 def image_key(llvm_ir: str, target: Target, options: Options) -> str | None:
-    """The key of the second level; ``None`` where the worker's llvmlite is not known."""
-    llvm = identity.llvm()
+    """The key of the second level; ``None`` without a cache, or where the worker's llvmlite is not known."""
+    llvm = identity.llvm() if open_cache() is not None else None
     if llvm is None:
         return None
     settings = [f"{name}={getattr(options, name)!r}" for name in _LLVM_OPTIONS]
