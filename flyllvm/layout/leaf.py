@@ -84,6 +84,10 @@ class Star:
 STAR = Star()
 
 
+#: The last mode that a basis leaf can name: a coordinate holds a zero for every mode before it.
+_LAST_MODE = 1023
+
+
 class Basis:
     """A step of ``value`` along the coordinate mode at ``path``: ``2E0``, ``1E0E1``.
 
@@ -104,6 +108,10 @@ class Basis:
             raise LayoutError(
                 f"Basis({value}, {path}): not an integer and a path of mode indices",
                 fix="write Basis(2, (0, 1)) for 2E0E1",
+            )
+        if max(steps) > _LAST_MODE:
+            raise LayoutError(
+                f"Basis({value}, {path}): mode {max(steps)}", fix=f"a coordinate has modes 0 to {_LAST_MODE}"
             )
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "path", steps)

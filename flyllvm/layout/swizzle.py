@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from .leaf import IntTuple, Leaf
 
 
+#: Bits of the largest index, without its sign.
+_INDEX_BITS = 63
+
+
 class Frozen:
     """Base of the value classes: no attribute can be set after construction."""
 
@@ -42,6 +46,7 @@ class Swizzle(Frozen):
         values = [normal(v) for v in (mask, base, shift)]
         if any(type(v) is not int or v < 0 for v in values):
             raise LayoutError(f"S<{show(values)[1:-1]}>: mask, base and shift are bit counts of at least 0")
+        _check_bits(f"S<{mask},{base},{shift}>", sum(values))
         if values[0] > 0 and values[2] == 0:
             raise LayoutError(
                 f"S<{mask},{base},{shift}> is no permutation: with shift 0 it clears bits", fix="shift is at least 1"
@@ -96,6 +101,7 @@ class CoordSwizzle(Frozen):
         rp, cp = modes(normal(row_path)), modes(normal(col_path))
         if any(type(v) is not int or v < 0 for v in (m, rb, cb, *rp, *cp)) or not rp or not cp:
             raise LayoutError(f"CS<{m},{rb},{rp},{cb},{cp}>: bit counts and mode paths hold ints of at least 0")
+        _check_bits(f"CS<{m},{rb},{rp},{cb},{cp}>", m + max(rb, cb))
         if m > 0 and (rp[: len(cp)] == cp or cp[: len(rp)] == rp):
             raise LayoutError(f"CS<{m},{rb},{rp},{cb},{cp}>: row and column must be different modes")
         self._set(mask=m, row_base=rb, row_path=rp, col_base=cb, col_path=cp)
@@ -126,6 +132,14 @@ class CoordSwizzle(Frozen):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (CoordSwizzle, (self.mask, self.row_base, self.row_path, self.col_base, self.col_path))
+
+
+def _check_bits(what: str, highest: int) -> None:
+    """Refuses fields past the bits of an index; ``highest`` is the bit behind the highest field."""
+    if highest > _INDEX_BITS:
+        raise LayoutError(
+            f"{what} moves bits up to bit {highest - 1}", fix=f"an index has {_INDEX_BITS} bits; stay below that"
+        )
 
 
 def _replace(t: IntTuple, path: tuple[int, ...], value: Leaf) -> IntTuple:

@@ -112,6 +112,9 @@ REFUSALS = [
     ("S<3,3,0>", "shift is at least 1"),
     ("S<-1,3,3>", "bit counts of at least 0"),
     ("CS<3,0,[1],0,[1]>", "row and column must be different modes"),
+    ("S<99999999999,3,3>", "an index has 63 bits"),
+    ("CS<3,61,[1],0,[0]>", "moves bits up to bit 63"),
+    ("4:1E999999999", "a coordinate has modes 0 to 1023"),
     ("crd2idx((1,2), (4,8):(1,1E0))", "use strides that are all integers or all basis leaves"),
 ]
 
