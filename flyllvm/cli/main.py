@@ -32,6 +32,7 @@ COMMANDS = {
     "doctor": "check what this installation can do",
 }
 
+_DASHES = "; write -- before the first argument that is no option but begins with '-'"
 CHECK_FAILED, BAD_INPUT, BUG, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 
@@ -57,6 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except OSError as error:
         _report(_file_error(error), "--json" in args)
+        return BAD_INPUT
+    except MemoryError as error:
+        message = f"not enough memory: {error}" if str(error) else "not enough memory"
+        _report(FlyError(message, fix="use smaller input, or more memory"), "--json" in args)
         return BAD_INPUT
     except UnicodeError as error:
         _report(FlyError(f"an argument or input is not UTF-8 text: {error}", fix="save it as UTF-8"), "--json" in args)
@@ -84,7 +89,7 @@ def _dispatch(args: list[str]) -> int:
         return 0
     if name not in COMMANDS:
         raise _unknown_command(name)
-    parser = _parser(name)
+    parser = _parser(name, args[1:])
     run = _configure(name, parser)
     try:
         namespace = parser.parse_intermixed_args(args[1:])
@@ -112,12 +117,14 @@ def _unknown_command(name: str) -> UsageError:
     return UsageError(f"unknown command {name!r}", fix=f"{hint}the commands are: {', '.join(COMMANDS)}")
 
 
-def _parser(name: str) -> argparse.ArgumentParser:
+def _parser(name: str, args: Sequence[str]) -> argparse.ArgumentParser:
     import argparse
+
+    dashed = any(arg.startswith("-") and arg[1:2] not in ("", "-") and not arg[1].isalpha() for arg in args)
 
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> object:  # type: ignore[override]
-            raise UsageError(f"flyllvm {name}: {message}", fix=f"see flyllvm {name} --help")
+            raise UsageError(f"flyllvm {name}: {message}", fix=f"see flyllvm {name} --help{_DASHES * dashed}")
 
     return Parser(
         prog=f"flyllvm {name}", description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.", allow_abbrev=False

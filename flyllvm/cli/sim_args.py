@@ -55,8 +55,10 @@ class Argument:
         if self.stored is None or self.stored == self.value.dtype:
             return _plain(self.value)
         if self.stored.itemsize == self.value.dtype.itemsize and self.stored.kind in "Vu":
-            return self.value.view(self.stored)
-        return self.value.astype(self.stored)
+            same_bytes: Array = self.value.view(self.stored)
+            return same_bytes
+        converted: Array = self.value.astype(self.stored)
+        return converted
 
 
 def _plain(array: Array) -> Array:
@@ -74,6 +76,13 @@ def _load(text: str, path: str) -> Array:
     return array
 
 
+def _zeros(text: str, shape: tuple[int, ...], dtype: Any) -> Array:
+    try:
+        return np.zeros(shape, dtype)
+    except (MemoryError, ValueError, OverflowError):  # too many bytes, elements or dimensions
+        raise FlyError(f"--arg {text}: a buffer of {shape} does not fit in memory", fix="use a smaller shape") from None
+
+
 def read_argument(text: str, index: int) -> Argument:
     """Reads one ``--arg``.
 
@@ -85,7 +94,7 @@ def read_argument(text: str, index: int) -> Argument:
     match = _ZEROS.match(text)
     if match:
         shape = tuple(int(n) for n in match[2].split(",") if n.strip())
-        return Argument(np.zeros(shape, _dtype(match[1], text)))
+        return Argument(_zeros(text, shape, _dtype(match[1], text)))
     head, sep, tail = text.partition(":")
     if sep and re.fullmatch(r"[a-z]+[0-9]+", head):
         dtype = _dtype(head, text)

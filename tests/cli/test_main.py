@@ -160,3 +160,17 @@ def test_starting_the_command_loads_no_argument_parser_before_it_is_needed() -> 
         [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"], capture_output=True
     )
     assert done.returncode == 0
+
+
+def test_an_expression_that_begins_with_a_minus_is_told_how_to_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["layout", "4:1", "-1:1"]) == 2
+    assert "write -- before the first argument that is no option but begins with '-'" in capsys.readouterr().err
+    assert cli.main(["layout", "4:1", "--nonsense"]) == 2
+    assert "write --" not in capsys.readouterr().err
+    assert cli.main(["layout", "--", "-7", "4:1"]) == 0
+    assert capsys.readouterr().out == "-7\n4:1\n"
+
+
+def test_too_little_memory_is_bad_input(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(raises(MemoryError("9 TiB"))) == 2
+    assert "not enough memory: 9 TiB\n  fix: use smaller input" in capsys.readouterr().err

@@ -138,3 +138,23 @@ def test_grid_and_dynamic_lds_are_passed_on(folder: Path, capsys: pytest.Capture
     assert _run(capsys, "sim dyn.ll --grid 2,1,1 --lds-bytes 256 --arg i32[64]".split())[0] == 0
     status, _, err = _run(capsys, "sim dyn.ll --lds-bytes 252 --arg i32[64]".split())
     assert status == 1 and "byte 252 of @dyn (252 bytes)" in err
+
+
+def test_json_of_a_wrong_result_leaves_stderr_empty(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = _run(capsys, [*GEMM, "--expect", "wrong.npy", "--json"])
+    assert status == 1 and err == ""
+    assert json.loads(out)["comparisons"][0]["different"] == 512
+
+
+@pytest.mark.parametrize("shape", ["99999999999999", "9" * 30, ",".join(["1"] * 99)])
+def test_a_buffer_past_the_memory_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str], shape: str) -> None:
+    status, _, err = _run(capsys, [*GEMM[:-2], "--arg", f"f32[{shape}]"])
+    assert status == 2 and "does not fit in memory" in err and "fix: use a smaller shape" in err
+
+
+def test_the_limit_of_an_endless_loop_can_be_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "loop.ll").write_text(
+        "define amdgpu_kernel void @loop() {\nentry:\n  br label %again\nagain:\n  br label %again\n}\n"
+    )
+    status, _, err = _run(capsys, ["sim", "loop.ll", "--max-steps", "50"])
+    assert status == 1 and "endless loop" in err
