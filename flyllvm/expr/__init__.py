@@ -134,3 +134,14 @@ from .views import (
     tiled_divide,
     zipped_divide,
 )
+
+#: Names of FlyDSL that are not here, and why.
+_ABSENT = {
+    "Float8E4M3": "no AMD chip has it; use Float8E4M3FN or Float8E4M3FNUZ",
+    "Float8E4M3B11FNUZ": "no AMD chip has it; use Float8E4M3FNUZ",
+}
+
+
+def __getattr__(name: str) -> object:
+    why = _ABSENT.get(name)
+    raise AttributeError(f"flyllvm.expr has no {name!r}" + (f": {why}" if why else ""))

@@ -13,7 +13,7 @@ from ..errors import TraceError
 from .numeric import Numeric, NumericMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 _RESERVED = ("replace", "peek", "poke")
 
@@ -239,6 +239,3 @@ class _Maker:
 
 struct = _Maker(Struct)
 union = _Maker(Union)
-
-if TYPE_CHECKING:
-    _Decorator = Callable[[type], Any]

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from ..ir.types import Type
 
 
-def current_flags() -> tuple[str, ...]:
-    """Flags that float operations get: the kernel's, or those of the innermost ``fx.fastmath`` block."""
-    b = Builder.active()
-    return () if b is None else tuple(b.kernel.attrs.get("fastmath", ()))
-
-
 def emit_float(name: str, *operands: Value, result: Type | None = None, **attrs: Any) -> Value:
     """A float operation with the flags in force; its result has the type of the first operand unless given."""
     b = Builder.current()

@@ -214,16 +214,3 @@ def from_leaves(x: Any) -> Any:
     if isinstance(x, L.Layout):
         return Layout.of(x)
     return ComposedLayout.of(x) if isinstance(x, L.ComposedLayout) else x
-
-
-def known(x: Any, what: str) -> Any:
-    """A layout or tuple that must be known while tracing, in the algebra's form.
-
-    Raises:
-        TraceError: A leaf is known at run time only.
-    """
-    raw = to_leaves(x)
-    if not L.is_static(raw):
-        b = Builder.active()
-        raise TraceError(f"{what}: {raw} is known at run time only", b and b.location(), "use compile-time numbers")
-    return raw

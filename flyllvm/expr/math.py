@@ -193,9 +193,16 @@ def _int_function(name: str) -> Callable[[Any], Any]:
         return made.like(v) if isinstance(made, Vector) else type(made).wrap(v)
 
     run.__name__ = run.__qualname__ = name
+    run.__doc__ = _INTEGER[name]
     return run
 
 
+_INTEGER = {
+    "ctlz": "Zero bits above the highest one; the width of the type for 0.",
+    "cttz": "Zero bits below the lowest one; the width of the type for 0.",
+    "ctpop": "Number of bits that are one.",
+    "absi": "The magnitude.",
+}
 ctlz, cttz, ctpop = _int_function("ctlz"), _int_function("cttz"), _int_function("ctpop")
 _absi = _int_function("absi")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .math import absf, copysign, exp, exp2, fma, isnan, log, log2, sqrt
 from .math_trig import cos, sin, tan
-from .numeric import Float32, Float64, Int32, Numeric
+from .numeric import Float32, Float64, Int32
 from .vector import Vector, where
 
 INF, NAN = float("inf"), float("nan")
@@ -268,6 +268,6 @@ def _rounded(x: Any) -> Any:
 
 
 __all__ = [
-    "Numeric", "acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "erf", "expm1", "ldexp", "log1p", "powf",
+    "acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "erf", "expm1", "ldexp", "log1p", "powf",
     "rsqrt", "rsqrt_f64", "sin", "sinh", "tan", "tanh",
 ]  # fmt: skip

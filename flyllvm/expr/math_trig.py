@@ -10,7 +10,7 @@ from typing import Any
 
 from ..ir.builder import Builder
 from .math import absf, fma, roundeven
-from .numeric import Float32, Int32, Int64, Numeric, Uint32, Uint64, choose
+from .numeric import Float32, Int32, Int64, Uint32, Uint64, choose
 from .vector import Vector
 
 #: pi/2 as three f32, each the rest of the one before.
@@ -120,4 +120,4 @@ def tan(x: Any) -> Any:
     return _elementwise(x, _tangent)
 
 
-__all__ = ["Numeric", "cos", "sin", "tan"]
+__all__ = ["cos", "sin", "tan"]

@@ -12,8 +12,8 @@ from ..ir.builder import Builder
 from .atoms import CopyAtom, MmaAtom, located, thread_slice
 from .layouts import compact_basis, make_layout_tv, plain_layout, raw_layout
 from .leaves import from_leaves, to_leaves
-from .numeric import BY_IR, Numeric
-from .tensor import CoordTensor, Tensor, make_rmem_tensor
+from .numeric import BY_IR
+from .tensor import Tensor, make_rmem_tensor
 
 if TYPE_CHECKING:
     from ..ir.core import Value
@@ -328,7 +328,7 @@ def mma_make_fragment(operand: str, tiled: TiledMma, x: Any, *, stages: int | No
 
 
 __all__ = [
-    "CoordTensor", "Numeric", "ThrCopy", "ThrMma", "TiledCopy", "TiledMma", "make_tiled_copy", "make_tiled_copy_A",
+    "ThrCopy", "ThrMma", "TiledCopy", "TiledMma", "make_tiled_copy", "make_tiled_copy_A",
     "make_tiled_copy_B", "make_tiled_copy_C", "make_tiled_copy_tv", "make_tiled_mma", "mma_make_fragment",
     "tiled_copy_partition_dst", "tiled_copy_partition_src", "tiled_copy_retile", "tiled_mma_partition",
     "tiled_mma_partition_shape",

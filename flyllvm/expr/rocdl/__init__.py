@@ -55,3 +55,20 @@ from .waits import (
     sched_mfma,
     sched_vmem,
 )
+
+#: Names of FlyDSL that are not here, and what to use.
+_ABSENT = {
+    "asyncmark": "LLVM 22.1 has no such marks; wait with s_waitcnt(vmcnt=n), or s_wait_asynccnt on gfx1250",
+    "wait_asyncmark": "LLVM 22.1 has no such marks; wait with s_waitcnt(vmcnt=n), or s_wait_asynccnt on gfx1250",
+    "lds_transpose_load": "use the atoms cdna4.LDSReadTrans*",
+    "tensor_load_to_lds": "call it by name: intrinsic('llvm.amdgcn.tensor.load.to.lds', ...)",
+    "tensor_store_from_lds": "call it by name: intrinsic('llvm.amdgcn.tensor.store.from.lds', ...)",
+    "cluster_load_async_to_lds": "call it by name: intrinsic('llvm.amdgcn.cluster.load.async.to.lds.b32', ...)",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith(("mfma_", "wmma_", "smfmac_", "swmmac_")):
+        raise AttributeError(f"fx.rocdl has no {name!r}: use fx.rocdl.MFMA / WMMA, or intrinsic('llvm.amdgcn. ...')")
+    why = _ABSENT.get(name)
+    raise AttributeError(f"fx.rocdl has no {name!r}" + (f": {why}" if why else ""))
