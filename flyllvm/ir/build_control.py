@@ -135,16 +135,17 @@ class ControlBuilder:
                     result.range = result.range or old.range
         self.loc = made.loc
         cond = made.operands[0]
-        out = [self._select(cond, moved.get(id(x), x), moved.get(id(y), y)) for x, y in zip(first, second)]
+        # `and` and `or` would let the poison of the branch that is not taken through; a select does not.
+        safe = not any(o.name in _MAY_POISON or "overflow" in o.attrs for region in made.regions for o in region.ops)
+        pairs = [(moved.get(id(x), x), moved.get(id(y), y)) for x, y in zip(first, second)]
+        out = [self._boolean(cond, x, y) if safe and x.type == t.I1 else self.select(cond, x, y) for x, y in pairs]
         self.loc = outer
         return out
 
-    def _select(self, cond: Value, x: Value, y: Value) -> Value:
-        if x.type == t.I1 and y.static_value() == 0:
+    def _boolean(self, cond: Value, x: Value, y: Value) -> Value:
+        if y.static_value() == 0:
             return self.andi(cond, x)
-        if x.type == t.I1 and x.static_value() == 1:
-            return self.ori(cond, y)
-        return self.select(cond, x, y)
+        return self.ori(cond, y) if x.static_value() == 1 else self.select(cond, x, y)
 
     def for_(
         self,
@@ -239,6 +240,8 @@ class ControlBuilder:
             )
 
 
+#: Pure operations whose result is poison for some operands.
+_MAY_POISON = frozenset(("arith.shli", "arith.shrsi", "arith.shrui", "arith.fptosi", "arith.fptoui", "vector.extract"))
 #: Operations that two branches may have together to run without a branch.
 _CHEAP = 8
 

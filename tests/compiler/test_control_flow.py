@@ -212,6 +212,23 @@ def test_small_pure_branches_become_selects():
     assert (c == lanes(lambda t: 0 if t == 9 or (10 if t < 5 else t) <= 3 else 10 if t < 5 else t)).all()
 
 
+@flyc.kernel
+def guarded(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    x = A[t]
+    bit = x < 32 and (n << x) & 4 != 0
+    quotient = n // x if x != 0 else -1
+    C[t] = fx.Int32(bit) + 10 * quotient
+
+
+def test_what_a_condition_guards_does_not_reach_lanes_where_it_fails():
+    a = np.arange(LANES, dtype=np.int32)
+    assert (run(guarded, a, 5) == lanes(lambda t: int(t < 32 and (5 << t) & 4 != 0) + 10 * (5 // t if t else -1))).all()
+    text = compiled(guarded, "i32[?]", "i32[?]", fx.Int32).llvm_ir
+    # A shift by too much is poison: a select drops it, `and` would not.
+    assert "select i1" in text and "sdiv" in text
+
+
 # --- for ------------------------------------------------------------------------------------------
 
 
