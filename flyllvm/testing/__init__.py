@@ -1,1 +1,1 @@
-"""See the package docs."""
+"""For tests of kernels: `flyllvm.testing.plugin` is a pytest plugin that runs them in the simulator."""

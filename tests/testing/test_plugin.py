@@ -1,0 +1,54 @@
+"""The pytest plugin: a clean kernel passes, a fault fails the test with its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.sim.kernels import FENCED_BARRIER, exchange
+
+pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.sim
+
+TEST = """
+import numpy as np
+from pathlib import Path
+
+def test_kernel(run_kernel):
+    out = np.zeros(256, np.int32)
+    report = run_kernel(Path("k.ll").read_text(), out, grid=1, block=256, source_name="k.ll")
+    assert report.instructions["store"] == 8
+    assert (out == 255 - np.arange(256)).all()
+    assert {passes}
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """An empty project that uses the plugin."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    pytester.makeconftest('pytest_plugins = ["flyllvm.testing.plugin"]')
+    return pytester
+
+
+def _run(project: pytest.Pytester, barrier: str, passes: str = "True", *options: str) -> pytest.RunResult:
+    project.path.joinpath("k.ll").write_text(exchange(before=barrier))
+    project.makepyfile(TEST.replace("{passes}", passes))
+    return project.runpytest_subprocess("-p", "no:cacheprovider", *options)
+
+
+def test_clean_kernel_passes(project: pytest.Pytester) -> None:
+    _run(project, FENCED_BARRIER, "True", "--sim-checks", "all").assert_outcomes(passed=1)
+
+
+def test_fault_fails_the_test_with_its_text(project: pytest.Pytester) -> None:
+    result = _run(project, "")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["k.ll:*LDS race on LDS byte*", "  fix: put a barrier between the two*"])
+
+
+def test_report_of_a_clean_run_is_shown_with_a_later_failure(project: pytest.Pytester) -> None:
+    result = _run(project, FENCED_BARRIER, "False", "--sim-profile")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*simulator*", "@k on gfx942: grid 1x1x1, block 256x1x1*", "*conflict*line"])
