@@ -108,3 +108,86 @@ def test_row_softmax(shape: tuple[int, int], name: str, kind: type, bound: float
     e = np.exp(x.astype(np.float64) - x.astype(np.float64).max(1, keepdims=True))
     want = e / e.sum(1, keepdims=True)
     np.testing.assert_allclose(y, want, rtol=bound * 4, atol=bound)
+
+
+@flyc.kernel(known_block_size=(256, 1, 1))
+def double_buffered(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+    """C = A B^T in f16: tiles of 128 x 128 x 64 through two stages of swizzled LDS."""
+    tid, bx, by = fx.thread_idx.x, fx.block_idx.x, fx.block_idx.y
+    steps = A.shape[1] // 64
+    tiles = [fx.flat_divide(t, (128, 64))[None, None, i, None] for t, i in ((A, bx), (B, by))]
+
+    # Global memory to registers and on to LDS: 32 rows at a time, 16 bytes a thread.
+    wide = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float16)
+    g2s = fx.make_tiled_copy_tv(wide, fx.make_layout((32, 8), (8, 1)), fx.make_layout((1, 8), (1, 1)))
+    mover = g2s.get_slice(tid)
+    stages = fx.make_layout((128, 64, 2), (64, 1, 128 * 64))
+    lds = [fx.apply_swizzle(fx.shared_memory(fx.Float16, 2 * 128 * 64, 1024), fx.Swizzle(3, 4, 3)).view(stages)
+           for _ in range(2)]  # fmt: skip
+    sources = [mover.partition_S(t) for t in tiles]
+    targets = [mover.partition_D(t) for t in lds]
+    staged = [fx.make_fragment_like(s[None, None, None, 0]) for s in sources]
+
+    # LDS to registers to the matrix unit.
+    mma = fx.make_tiled_mma(
+        fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16)), fx.make_layout((2, 2, 1), (1, 2, 0))
+    )
+    half = fx.make_copy_atom(fx.UniversalCopy64b(), fx.Float16)
+    readers = [make(half, mma) for make in (fx.make_tiled_copy_A, fx.make_tiled_copy_B)]
+    frag_a, frag_b = mma.make_fragment_A(tiles[0][None, None, 0]), mma.make_fragment_B(tiles[1][None, None, 0])
+    result = fx.make_identity_tensor((128, 128))
+    acc = mma.make_fragment_C(result)
+    acc.fill(0.0)
+
+    def fetch(k):
+        for source, registers in zip(sources, staged):
+            fx.copy(g2s, source[None, None, None, k], registers)
+
+    def put(stage):
+        for registers, target in zip(staged, targets):
+            fx.copy(g2s, registers, target[None, None, None, stage])
+
+    fetch(0)
+    put(0)
+    fx.barrier()
+    for k in range(steps):
+        fetch(fx.min(k + 1, steps - 1))
+        for reader, tile, fragment in zip(readers, lds, (frag_a, frag_b)):
+            mine = reader.get_slice(tid)
+            fx.copy(reader, mine.partition_S(tile[None, None, k % 2]), mine.retile(fragment))
+        fx.gemm(mma, acc, frag_a, frag_b, acc)
+        put((k + 1) % 2)
+        fx.barrier()
+    out = mma.get_slice(tid).partition_C(fx.flat_divide(C, (128, 128))[None, None, bx, by])
+    single = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+    fx.copy(single, acc, out)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("shape", [(128, 128, 64), (256, 128, 192)])
+def test_double_buffered_gemm(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, s).astype(np.float16) for s in ((m, k), (n, k)))
+    c = np.zeros((m, n), np.float32)
+    operand = "f16[?,?{div=64}]:(?{div=64},1){align=16}"
+    artifact = flyc.compile(double_buffered, operand, operand, "f32[?,?]:(?,1)", arch="gfx942", stop_after="llvm")
+    assert "alloca" not in artifact.llvm_ir
+    artifact.simulate(a, b, c, grid=(m // 128, n // 128, 1))
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+@pytest.mark.llvm
+def test_kernels_need_no_scratch_and_static_layouts_no_division() -> None:
+    operand = "f16[?,?{div=64}]:(?{div=64},1){align=16}"
+    cases = {
+        "double_buffered": flyc.compile(double_buffered, operand, operand, "f32[?,?]:(?,1)", arch="gfx942"),
+        "tiled_mfma": flyc.compile(tiled_mfma, "f32[64,8]", "f32[64,8]", "f32[64,64]", arch="gfx942"),
+        "softmax": flyc.compile(softmax, "f16[?,?]", "f16[?,?]", arch="gfx942"),
+    }
+    for name, artifact in cases.items():
+        info = artifact.code_object.kernels[name]
+        assert (info.scratch_bytes, info.vgpr_spill_count, info.sgpr_spill_count) == (0, 0, 0), name
+        if name != "softmax":
+            assert "v_rcp_iflag" not in artifact.assembly, name
+    assert cases["double_buffered"].code_object.kernels["double_buffered"].lds_bytes == 65536
