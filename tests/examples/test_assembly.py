@@ -19,6 +19,7 @@ PROGRAMS = {
     "gemm, single": ("gemm", "compile_gemm", (1, 1)),
     "vector add, f32": ("vector_add", "compile_vector_add", ("f32",)),
     "vector add, f16": ("vector_add", "compile_vector_add", ("f16",)),
+    "tiled mma": ("03_tiled_mma", "compile_tiled_mma", ()),
 }
 EVERY = pytest.mark.parametrize(("name", "arch"), [(n, a) for n in PROGRAMS for a in ARCHES])
 
