@@ -10,9 +10,23 @@ from .code_object import CodeObject, load
 from .info import CodeObjectInfo
 from .kernarg import hidden_args, pack_kernarg
 from .kernel import KernelArg, KernelDescriptor, KernelInfo
-from .linker import link
 from .reader import inspect
 from .target_id import TargetId, matches, mismatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .linker import link as link
+
+
+def __getattr__(name: str) -> object:
+    # Who only reads code objects needs no linker.
+    if name != "link":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .linker import link
+
+    globals()["link"] = link
+    return link
+
 
 __all__ = [
     "CodeObject",

@@ -58,7 +58,7 @@ class Recipe:
             return World(
                 self.kernel.fn,
                 self.kernel.name,
-                [str(spec) for spec in self.specs],
+                [(str(spec), spec) for spec in self.specs],
                 dict(sorted(self.constants.items())),
                 dict(sorted(self.hints.items())),
                 whole_paths=options.source_prefix is not None,
