@@ -14,7 +14,7 @@ from ..target import Target
 from . import arguments, matrix
 from .checks import level
 from .compile import Compiler, Program
-from .ir import Inst
+from .ir import Inst, Module
 from .launch import Launch
 from .machine import Machine
 from .parser import parse_module
@@ -34,6 +34,12 @@ def _dims(name: str, value: Any) -> tuple[int, int, int]:
     return padded[0], padded[1], padded[2]
 
 
+@lru_cache(maxsize=8)
+def _parsed(ir_text: str, source_name: str) -> Module:
+    """A module, kept for its other kernels; compiling works on copies of its instructions."""
+    return parse_module(ir_text, source_name)
+
+
 @lru_cache(maxsize=32)
 def compiled(
     ir_text: str,
@@ -50,7 +56,7 @@ def compiled(
         LaunchError: The kernel does not exist.
         SimError: It uses something unknown.
     """
-    module = parse_module(ir_text, source_name)
+    module = _parsed(ir_text, source_name)
     names = module.kernels()
     if kernel is None:
         if len(names) != 1:
