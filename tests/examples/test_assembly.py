@@ -19,8 +19,15 @@ PROGRAMS = {
     "gemm, single": ("gemm", "compile_gemm", (1, 1)),
     "vector add, f32": ("vector_add", "compile_vector_add", ("f32",)),
     "vector add, f16": ("vector_add", "compile_vector_add", ("f16",)),
+    "2d vector add, any shape": ("01_vector_add_2d", "compile_vector_add_2d", ()),
+    "2d vector add, 100x1000": ("01_vector_add_2d", "compile_vector_add_2d", ((100, 1000),)),
+    "2d vector add, 3x8": ("01_vector_add_2d", "compile_vector_add_2d", ((3, 8),)),
+    "tiled copy": ("02_tiled_copy", "compile_kernel", ("tiled_copy",)),
+    "transpose": ("02_tiled_copy", "compile_kernel", ("transpose",)),
     "tiled mma": ("03_tiled_mma", "compile_tiled_mma", ()),
 }
+#: Barriers in the assembly, where there are any.
+BARRIERS = {"gemm, wide": 2, "gemm, pairs": 2, "gemm, single": 2, "transpose": 1}
 EVERY = pytest.mark.parametrize(("name", "arch"), [(n, a) for n in PROGRAMS for a in ARCHES])
 
 
@@ -81,7 +88,7 @@ def test_the_check_sees_a_barrier_without_a_wait() -> None:
 def test_the_lds_wait_stands_before_every_barrier(name: str, arch: str) -> None:
     lines = instructions(artifact(name, arch).assembly)
     assert unwaited_barriers(lines) == []
-    assert lines.count("s_barrier") == (2 if name.startswith("gemm") else 0)
+    assert lines.count("s_barrier") == BARRIERS.get(name, 0)
 
 
 @EVERY
@@ -135,3 +142,30 @@ def test_the_assembly_names_the_lines_of_the_author(name: str) -> None:
     art = artifact(name, "gfx942")
     assert f'"{PROGRAMS[name][0]}.py"' in art.assembly
     assert len(set(re.findall(r"\.loc\s+\d+ (\d+)", art.assembly))) > 5
+
+
+@pytest.mark.parametrize("name", ["tiled copy", "transpose"])
+@pytest.mark.parametrize("arch", ARCHES)
+def test_static_tiles_are_copied_without_division_or_a_loop(name: str, arch: str) -> None:
+    lines = instructions(artifact(name, arch).assembly)
+    assert loops(lines) == [] and not any(x.startswith("s_cbranch") for x in lines)
+    assert [x for x in lines if re.search(r"_rcp_|cvt_f32_u32|div_|mul_hi|mulhi", x)] == []
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_tiled_copy_moves_128_bits_at_once(arch: str) -> None:
+    lines = instructions(artifact("tiled copy", arch).assembly)
+    moves = [x.split()[0] for x in lines if re.match(r"global_|buffer_|flat_|ds_", x)]
+    assert moves.count("global_load_dwordx4") == moves.count("global_store_dwordx4") == 4 and len(moves) == 8
+
+
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n.startswith("2d vector add")])
+def test_the_2d_vector_add_moves_128_bits_at_once(name: str) -> None:
+    lines = instructions(artifact(name, "gfx942").assembly)
+    moves = {x.split()[0] for x in lines if re.match(r"global_|buffer_|flat_|ds_", x)}
+    assert moves == {"global_load_dwordx4", "global_store_dwordx4"}
+
+
+def test_the_tiled_mma_makes_its_eight_products_in_every_wave() -> None:
+    lines = instructions(artifact("tiled mma", "gfx942").assembly)
+    assert sum(x.startswith("v_mfma_f32_16x16x4_f32") for x in lines) == 8
