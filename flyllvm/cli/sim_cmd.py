@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rtol", type=float, default=0.0, help="relative tolerance of --expect (default 0: equal)")
     parser.add_argument("--atol", type=float, default=0.0, help="absolute tolerance of --expect (default 0)")
     parser.add_argument("--profile", action="store_true", help="table per line: traffic, coalescing, bank conflicts")
+    parser.add_argument("--html", metavar="FILE", help="write the report as an HTML page; implies --profile")
     parser.add_argument("--checks", default="default", choices=("none", "default", "all"), help="which checkers run")
     parser.add_argument("--check-all", action="store_const", const="all", dest="checks", help="short for --checks all")
     parser.add_argument(
@@ -110,12 +111,14 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     report = simulate(
         text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block),
         args=[a.value for a in arguments], target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave,
-        source_name=ns.file, progress=_progress(), checks=ns.checks, profile=ns.profile,
+        source_name=ns.file, progress=_progress(), checks=ns.checks, profile=ns.profile or bool(ns.html),
         max_steps=ns.max_steps,
     )  # fmt: skip
     results = [
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected
     ]  # fmt: skip
+    if ns.html:
+        Path(ns.html).write_text(report.to_html(), encoding="utf-8")
     outputs = _write(ns.out, arguments) if ns.out else []
     if ns.json:
         data: dict[str, Any] = {"ok": all(r["ok"] for r in results), "report": report.to_dict()}

@@ -42,6 +42,7 @@ class Profile:
 
     def __init__(self, banks: int) -> None:
         self.banks = banks
+        self.bank_words: dict[Inst, Array] = {}
         self.accesses: dict[Inst, Access] = {}
 
     def note(
@@ -84,6 +85,9 @@ class Profile:
             cycles, passes = bank_cycles(wave, lane, address, byte_count, self.banks)
             access.cycles += cycles
             access.ideal_cycles += passes
+            words = (address[:, None] >> 2) + np.arange(max(1, byte_count // 4))
+            counts = np.bincount(words.ravel() % self.banks, minlength=self.banks)
+            self.bank_words[inst] = self.bank_words.get(inst, 0) + counts
 
 
 def bank_cycles(wave: Array, lane: Array, address: Array, byte_count: int, banks: int) -> tuple[int, int]:
@@ -119,7 +123,8 @@ def rows_by_line(launch: Any, profile: Profile | None) -> list[dict[str, Any]]:
             where = program.locator.chain(inst)[0]
             row = rows.get(where)
             if row is None:
-                row = rows[where] = {"where": where, **_COUNTS}
+                text = program.text_of(inst) if inst.dbg is None else ""
+                row = rows[where] = {"where": where, "text": text, **_COUNTS}
             row["instructions"] += waves
             row["lane_instructions"] += lanes
             name = (inst.callee or "").removeprefix("llvm.amdgcn.")

@@ -31,6 +31,8 @@ class SimReport:
         lds_bytes: LDS of a workgroup.
         lines: Counts per author's line, see `profile.rows_by_line`.
         profiled: Memory traffic and bank conflicts were counted.
+        banks: Words that each LDS bank was asked for, per LDS instruction (location and text).
+        footer: What the report does not cover.
     """
 
     def __init__(self, kernel: str, target: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
@@ -45,6 +47,8 @@ class SimReport:
         self.lds_bytes = 0
         self.lines: list[dict[str, Any]] = []
         self.profiled = False
+        self.banks: dict[str, list[int]] = {}
+        self.footer = FOOTER
 
     @property
     def clipped_lanes(self) -> int:
@@ -60,6 +64,12 @@ class SimReport:
     def to_json(self) -> str:
         """The report as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
+
+    def to_html(self) -> str:
+        """The report as an HTML page; with ``profile=True`` it has traffic and bank conflicts."""
+        from .html import page
+
+        return page(self)
 
     def render(self) -> str:
         """The report as text."""
@@ -77,7 +87,7 @@ class SimReport:
         if self.profiled:
             lines.extend(table(self.lines))
         lines.extend(f"  warning: {text}" for text in self.warnings)
-        return "\n".join([*lines, f"  {FOOTER}"])
+        return "\n".join([*lines, f"  {self.footer}"])
 
 
 def _dims(dims: tuple[int, ...]) -> str:

@@ -247,7 +247,10 @@ def _fill(report: SimReport, launch: Launch) -> None:
                 report.matrix_flops += matrix.flops(kind) * waves
     report.warnings = list(launch.warnings)
     report.lines = rows_by_line(launch, launch.profile)
-    report.profiled = launch.profile is not None
+    if launch.profile is not None:
+        report.profiled = True
+        for inst, words in launch.profile.bank_words.items():
+            report.banks[f"{program.where(inst)}: {program.text_of(inst)}"] = [int(w) for w in words]
     for inst, lanes in launch.clipped.items():
         where = program.where(inst)
         report.clipped[where] = report.clipped.get(where, 0) + lanes

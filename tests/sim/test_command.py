@@ -67,6 +67,12 @@ def test_json_output_holds_report_and_comparison(folder: Path, capsys: pytest.Ca
     assert data["report"]["matrix_flops"] == 2 * 32 * 16 * 32
 
 
+def test_html_report_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = _run(capsys, [*GEMM, "--html", "report.html"])
+    assert status == 0 and "conflict" in out
+    assert "<h2>LDS banks</h2>" in (folder / "report.html").read_text()
+
+
 def test_check_lists_unknown_names_without_running(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "odd.ll").write_text(kernel("%x = call i32 @llvm.amdgcn.no.such()\nret void"))
     status, out, _ = _run(capsys, ["sim", "odd.ll", "--check"])

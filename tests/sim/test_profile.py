@@ -67,3 +67,23 @@ def test_profile_changes_no_result_and_counts_flops() -> None:
     assert report.matrix_flops == sum(row["matrix_flops"] for row in report.lines) == 2 * 32 * 16 * 32
     assert _row(report, line_of(gemm(), "%fa = load"))["lds_cycles"] > 0
     assert report.to_dict()["lines"] == report.lines
+
+
+def test_html_page_shows_lines_conflicts_and_banks() -> None:
+    from html.parser import HTMLParser
+
+    text = kernel(
+        "%i = mul i32 %l, 4\n%p = getelementptr i32, ptr addrspace(3) @lds, i32 %i\n"
+        "store i32 %t, ptr addrspace(3) %p, align 4\nret void",
+        "",
+        LDS,
+    )
+    report = simulate(text, grid=1, block=64, args=[], source_name="k.ll", profile=True)
+    assert list(report.banks.values()) == [[8, 0, 0, 0] * 8]
+    page = report.to_html()
+    assert "<span class=bad>4.00x</span>" in page and "store i32 %t, ptr addrspace(3) %p" in page
+    seen: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: seen.append(tag)  # type: ignore[method-assign]
+    parser.feed(page)
+    assert seen.count("rect") == 32 and seen.count("table") == 1 and seen.count("tr") == 1 + len(report.lines)
