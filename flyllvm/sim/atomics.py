@@ -140,6 +140,10 @@ def _build(
         step: New value in memory from the old one and the other operands.
         result: Result of the instruction from the same.
     """
+    if getattr(inst.operands[0].type, "space", 0) == 7:
+        from . import fat
+
+        return fat.build_atomic(c, inst, t, step, result)
     space_name = mem_ops.space_of(c, inst, 0)
     align = inst.extra.get("align") or ty.abi_align(t)
     d, p = c.dest(inst), c.slot(inst.operands[0])

@@ -18,7 +18,7 @@ from . import atomics, convert, mem_ops, poison, transfer, types as ty
 from .ir import Inst
 from .memory import known_alignment, unit_of
 from .sync import ATOMIC
-from .values import Array, scalar
+from .values import Array
 
 if TYPE_CHECKING:
     from .compile import Compiler, Op
@@ -121,7 +121,8 @@ def _rows(m: Machine, good: Array) -> Array | None:
     return np.flatnonzero(m.mask)[np.nonzero(good)[0]] if m.launch.watched else None
 
 
-def _component(t: ty.Type) -> int:
+def component_of(t: ty.Type) -> int:
+    """Bytes that are range-checked together."""
     return min(4, ty.bit_size(ty.scalar_of(t)) // 8)
 
 
@@ -197,7 +198,8 @@ def write_raw(m: Machine, inst: Inst, access: Access, raw: Array, component: int
 # ---- intrinsics
 
 
-def _checks(c: Compiler, inst: Inst, address: list[int], value: list[int]) -> list[Op]:
+def checks(c: Compiler, inst: Inst, address: list[int], value: list[int]) -> list[Op]:
+    """The closures that report poison in the operands at these positions."""
     guards = [poison.guard(c, inst, address, "the address or descriptor"), poison.guard(c, inst, value, "the data")]
     return [g for g in guards if g is not None]
 
@@ -210,22 +212,23 @@ def make_rsrc(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         r[d] = (r[base].astype(np.uint64), r[stride], r[records].astype(np.uint64), r[flags])
 
-    return [*_checks(c, inst, [0, 1, 2, 3], []), run]
+    return [*checks(c, inst, [0, 1, 2, 3], []), run]
 
 
 def load(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
     """``raw/struct.(ptr.)buffer.load``."""
     resolve = _resolver(c, inst, 0, structured)
-    d, fetch = c.dest(inst), _fetcher(inst, inst.type)
+    d, fetch = c.dest(inst), fetcher(inst, inst.type)
 
     def run(r: list[Any], m: Machine) -> None:
         r[d] = fetch(m, resolve(r, m))
 
-    return [*_checks(c, inst, list(range(len(inst.operands) - 1)), []), run]
+    return [*checks(c, inst, list(range(len(inst.operands) - 1)), []), run]
 
 
-def _fetcher(inst: Inst, t: ty.Type) -> Callable[[Machine, Access], Any]:
-    byte_count, component = ty.store_size(t), _component(t)
+def fetcher(inst: Inst, t: ty.Type) -> Callable[[Machine, Access], Any]:
+    """A function that loads a value of type ``t``."""
+    byte_count, component = ty.store_size(t), component_of(t)
     dtype, vector = ty.dtype_of(t), isinstance(t, ty.VecType)
 
     def fetch(m: Machine, access: Access) -> Any:
@@ -240,27 +243,27 @@ def scalar_load(c: Compiler, inst: Inst) -> list[Op]:
     """``s.buffer.load``: descriptor, byte offset, cache bits; uniform in a wave."""
     rsrc, offset = c.slot(inst.operands[0]), c.slot(inst.operands[1])
     words = isinstance(inst.operands[0].type, ty.VecType)
-    d, fetch = c.dest(inst), _fetcher(inst, inst.type)
+    d, fetch = c.dest(inst), fetcher(inst, inst.type)
 
     def run(r: list[Any], m: Machine) -> None:
         descriptor = mem_ops.rsrc_from_words(r[rsrc]) if words else r[rsrc]
         r[d] = fetch(m, resolve_access(m, inst, descriptor, None, r[offset].astype(np.int64)))
 
-    return [*_checks(c, inst, [0, 1], []), run]
+    return [*checks(c, inst, [0, 1], []), run]
 
 
 def store(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
     """``raw/struct.(ptr.)buffer.store``."""
     resolve = _resolver(c, inst, 1, structured)
     t, v = inst.operands[0].type, c.slot(inst.operands[0])
-    component = _component(t)
+    component = component_of(t)
 
     def run(r: list[Any], m: Machine) -> None:
         access = resolve(r, m)
         value = transfer.running(m, r[v]) if access.packed else r[v]
         write_raw(m, inst, access, convert.to_bytes(t, value), component)
 
-    return [*_checks(c, inst, list(range(1, len(inst.operands) - 1)), [0]), run]
+    return [*checks(c, inst, list(range(1, len(inst.operands) - 1)), [0]), run]
 
 
 def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op]:
@@ -272,68 +275,48 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
     update = None if exchange else atomics.update_function(names.get(operation, operation), t)
     resolve = _resolver(c, inst, 2 if exchange else 1, structured)
     slots = [c.slot(o) for o in inst.operands[: 2 if exchange else 1]]
-    d, byte_count = c.dest(inst), ty.store_size(t)
+    d = c.dest(inst)
+    if update is None and not exchange:
+        raise SimError(f"'{c.program.text_of(inst)}': no atomic {operation} on {t}", c.program.where(inst))
+
+    def step(old: Array, args: list[Array]) -> Array:
+        return np.where(old == args[1], args[0], old) if update is None else update(old, args[0])
 
     def run(r: list[Any], m: Machine) -> None:
-        access = resolve(r, m)
-        m.writes += 1
-        if not access.packed:
-            base, offset, limit = (transfer.running(m, a) for a in (access.base, access.offset, access.limit))
-            access = Access(base, offset, limit, True)
-        args = [transfer.running(m, r[s]) for s in slots]
-        good = access.offset + byte_count <= access.limit
-        m.launch.count_clipped(inst, int(np.count_nonzero(~good)))
-        old = np.zeros_like(args[0])
-        if good.any():
-            address = access.base[good] + access.offset[good].view(np.uint64)
-            offset, unit = _global(m, inst, address, byte_count, True)
-            rows = np.flatnonzero(m.mask)[good]
-            if m.launch.profile is not None:
-                m.launch.profile.note(m, inst, "global", offset, byte_count, True, rows)
+        r[d] = run_atomic(m, inst, resolve(r, m), t, [r[s] for s in slots], step)
 
-            def step(value: Array, lanes: Array) -> Array:
-                new = args[0][good][lanes]
-                if update is None:
-                    return np.where(value == args[1][good][lanes], new, value)
-                return update(value, new)
-
-            located = transfer.Located(m.heap, offset, True, unit, rows)
-            if m.launch.races is not None:
-                changes = np.ones(len(offset), bool)
-                m.launch.races.on_write(m, inst, located, byte_count, ATOMIC, lambda: changes, lambda: None)
-            old[good] = atomics.run_rounds(located, t, byte_count, step)
-        if d >= 0:
-            r[d] = transfer.expanded(m, old)
-
-    return [*_checks(c, inst, list(range(len(slots), len(inst.operands) - 1)), list(range(len(slots)))), run]
+    return [*checks(c, inst, list(range(len(slots), len(inst.operands) - 1)), list(range(len(slots)))), run]
 
 
-def _fat_access(m: Machine, inst: Inst, fat: Any) -> Access:
-    *rsrc, offset = fat
-    return resolve_access(m, inst, tuple(rsrc), None, offset.astype(np.int64))
-
-
-def build_fat_load(c: Compiler, inst: Inst) -> list[Op]:
-    """``load`` through a fat buffer pointer."""
-    d, p, fetch = c.dest(inst), c.slot(inst.operands[0]), _fetcher(inst, inst.type)
-
-    def run(r: list[Any], m: Machine) -> None:
-        r[d] = fetch(m, _fat_access(m, inst, r[p]))
-
-    return [*_checks(c, inst, [0], []), run]
-
-
-def build_fat_store(c: Compiler, inst: Inst) -> list[Op]:
-    """``store`` through a fat buffer pointer."""
-    t = inst.operands[0].type
-    v, p, component = c.slot(inst.operands[0]), c.slot(inst.operands[1]), _component(t)
-
-    def run(r: list[Any], m: Machine) -> None:
-        access = _fat_access(m, inst, r[p])
-        value = transfer.running(m, r[v]) if access.packed else r[v]
-        write_raw(m, inst, access, convert.to_bytes(t, value), component)
-
-    return [*_checks(c, inst, [1], [0]), run]
+def run_atomic(
+    m: Machine, inst: Inst, access: Access, t: ty.Type, values: list[Array],
+    step: Callable[[Array, list[Array]], Array],
+) -> Array:  # fmt: skip
+    """An atomic operation through a descriptor; returns the old values, 0 where out of range."""
+    byte_count = ty.store_size(t)
+    m.writes += 1
+    if not access.packed:
+        base, offset, limit = (transfer.running(m, a) for a in (access.base, access.offset, access.limit))
+        access = Access(base, offset, limit, True)
+    args = [transfer.running(m, v) for v in values]
+    good = access.offset + byte_count <= access.limit
+    m.launch.count_clipped(inst, int(np.count_nonzero(~good)))
+    old = np.zeros_like(args[0])
+    if good.any():
+        address = access.base[good] + access.offset[good].view(np.uint64)
+        offset, unit = _global(m, inst, address, byte_count, True)
+        rows = np.flatnonzero(m.mask)[good]
+        if m.launch.profile is not None:
+            m.launch.profile.note(m, inst, "global", offset, byte_count, True, rows)
+        located = transfer.Located(m.heap, offset, True, unit, rows)
+        if m.launch.races is not None:
+            changes = np.ones(len(offset), bool)
+            m.launch.races.on_write(m, inst, located, byte_count, ATOMIC, lambda: changes, lambda: None)
+        inside = [a[good] for a in args]
+        old[good] = atomics.run_rounds(
+            located, t, byte_count, lambda value, lanes: step(value, [a[lanes] for a in inside])
+        )  # fmt: skip
+    return transfer.expanded(m, old)
 
 
 def load_to_lds(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
@@ -359,7 +342,4 @@ def load_to_lds(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
         raw = read_raw(m, inst, access, size, min(4, size))
         dma.write(m, inst, r[lds] + np.uint32(imm), raw, size, access.packed)
 
-    return [*_checks(c, inst, [0, 1, 3, 4], []), run]
-
-
-ZERO = scalar(ty.I32, 0)
+    return [*checks(c, inst, [0, 1, 3, 4], []), run]

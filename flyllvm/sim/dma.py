@@ -132,6 +132,10 @@ def store_from_lds(c: Compiler, inst: Inst) -> list[Op]:
 
 def global_load_lds(c: Compiler, inst: Inst) -> list[Op]:
     """``global.load.lds`` and ``load.to.lds``: source pointer, LDS pointer, size, offset, cache bits."""
+    if getattr(inst.operands[0].type, "space", 1) == 7:
+        from . import fat
+
+        return fat.load_to_lds(c, inst)
     source, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
     size, imm = c.immediate(inst, 2), c.immediate(inst, 3)
     guard = poison.guard(c, inst, [0, 1], "the address")

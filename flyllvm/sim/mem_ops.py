@@ -177,9 +177,9 @@ def space_of(c: Compiler, inst: Inst, position: int) -> str:
 def build_load(c: Compiler, inst: Inst) -> list[Op]:
     """``load``."""
     if getattr(inst.operands[0].type, "space", 0) == 7:
-        from . import buffers
+        from . import fat
 
-        return buffers.build_fat_load(c, inst)
+        return fat.build_load(c, inst)
     align = inst.extra.get("align") or ty.abi_align(inst.type)
     fn = loader(inst, inst.type, space_of(c, inst, 0), align)
     d, p = c.dest(inst), c.slot(inst.operands[0])
@@ -211,9 +211,9 @@ def ordering(inst: Inst) -> tuple[list[Op], list[Op]]:
 def build_store(c: Compiler, inst: Inst) -> list[Op]:
     """``store``."""
     if getattr(inst.operands[1].type, "space", 0) == 7:
-        from . import buffers
+        from . import fat
 
-        return buffers.build_fat_store(c, inst)
+        return fat.build_store(c, inst)
     t = inst.operands[0].type
     align = inst.extra.get("align") or ty.abi_align(t)
     flags = ATOMIC if "atomic" in inst.flags else 0

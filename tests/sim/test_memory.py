@@ -589,3 +589,46 @@ def test_annotated_fences_order_the_memory_they_name(scope: str, clean: bool) ->
     else:
         with pytest.raises(SimError, match="LDS race"):
             simulate(text, grid=1, block=256, args=[out])
+
+
+def test_atomics_and_dma_through_fat_pointers() -> None:
+    cells, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    head = (
+        _RSRC
+        + """
+    %f = addrspacecast ptr addrspace(8) %r to ptr addrspace(7)
+    %p = getelementptr i32, ptr addrspace(7) %f, i32 %t
+    """
+    )
+    body = (
+        head
+        + """
+    %o = atomicrmw add ptr addrspace(7) %p, i32 5 monotonic, align 4
+    %x = cmpxchg ptr addrspace(7) %p, i32 8, i32 100 monotonic monotonic, align 4
+    %v = extractvalue { i32, i1 } %x, 0
+    """
+        + STORE_OUT.format(value="%v")
+    )
+    report = _run(body, [cells, out, 160], _BUFFER)
+    lane = np.arange(64)
+    assert np.array_equal(cells, np.where(lane == 3, 100, np.where(lane < 40, lane + 5, lane)))
+    assert np.array_equal(out, np.where(lane < 40, lane + 5, 0)) and report.clipped_lanes == 48
+    body = (
+        head
+        + """
+    call void @llvm.amdgcn.load.to.lds.p7(ptr addrspace(7) %p, ptr addrspace(3) @lds, i32 4, i32 0, i32 0)
+    %q = getelementptr i32, ptr addrspace(3) @lds, i32 %t
+    %v = load i32, ptr addrspace(3) %q, align 4
+    """
+        + STORE_OUT.format(value="%v")
+    )
+    _run(body, [cells, out, 160], _BUFFER, LDS)
+    assert np.array_equal(out, np.where(lane < 40, cells, 0))
+
+
+def test_atomic_operation_that_does_not_exist_is_refused() -> None:
+    body = _RSRC + (
+        "%v = call i32 @llvm.amdgcn.raw.ptr.buffer.atomic.fadd.i32(i32 1, ptr addrspace(8) %r, i32 0, i32 0, i32 0)\n"
+    )
+    with pytest.raises(SimError, match="no atomic fadd on i32"):
+        _run(body + STORE_OUT.format(value="%v"), [np.zeros(4, np.uint32), np.zeros(64, np.uint32), 16], _BUFFER)
