@@ -57,12 +57,16 @@ class Recorder:
     def binary(self, op: str, a: LLValue, b: LLValue, flags: str = "") -> LLValue:
         if isinstance(a.const, int) and isinstance(b.const, int):
             fold: dict[str, Callable[[int, int], int]] = {
-                "mul": lambda x, y: x * y, "add": lambda x, y: x + y, "lshr": lambda x, y: x >> y,
+                "mul": lambda x, y: x * y, "add": lambda x, y: x + y, "sub": lambda x, y: x - y,
+                "lshr": lambda x, y: x >> y, "shl": lambda x, y: x << y, "and": lambda x, y: x & y,
+                "or": lambda x, y: x | y,
             }  # fmt: skip
-            return self.const(a.type, fold[op](a.const, b.const))
+            return self.const(a.type, fold[op](a.const, b.const) & (1 << a.type.bits) - 1)
         return self.made(a.type, f"{op} {flags + ' ' if flags else ''}{a!r}, {b.text}")
 
     def cast(self, op: str, value: LLValue, type: LLType) -> LLValue:
+        if isinstance(value.const, int) and op in ("trunc", "zext"):
+            return self.const(type, value.const & (1 << min(type.bits, value.type.bits)) - 1)
         return self.made(type, f"{op} {value!r} to {type}")
 
     def icmp(self, predicate: str, a: LLValue, b: LLValue) -> LLValue:

@@ -71,11 +71,14 @@ def mma_body(em: Recorder, op: MmaAtomOp) -> str:
 def copy_body(em: Recorder, op: CopyAtomOp, spaces: tuple[str, str]) -> str:
     """A copy between two address spaces; registers come from LDS and go there."""
     elem = getattr(op, "elem", None) or _ELEMENTS.get(op.bit_size, t.I32)
-    count = op.bit_size // elem.bits
+    count = max(1, op.bit_size // elem.bits)
     state = None
     if isinstance(op, Stateful):
         state = em.struct_of(
-            *(em.const(f.type.storage, 64) if f.constant else value(f.type.storage, "so") for f in op.state)
+            *(
+                em.const(f.type.storage, 64) if f.constant else value(f.type.storage, f"s{f.type.bits}")
+                for f in op.state
+            )
         )
     names = {"buffer_desc": "rsrc", "global": "ptr", "shared": "lds", "generic": "flat"}
     kept = operand(elem, "shared", "kept", count)
@@ -93,7 +96,7 @@ def copy_body(em: Recorder, op: CopyAtomOp, spaces: tuple[str, str]) -> str:
     else:
         op.emit_atom_call(em, state, src, dst, None)
     shared = "ptr addrspace(3) %lds, ptr addrspace(3) %kept"
-    return f"ptr addrspace(8) %rsrc, {shared}, i32 %voff, i32 %so, ptr addrspace(1) %ptr, ptr %flat"
+    return f"ptr addrspace(8) %rsrc, {shared}, i32 %voff, i32 %s32, i64 %s64, ptr addrspace(1) %ptr, ptr %flat"
 
 
 class Case:
@@ -157,6 +160,14 @@ CASES = cases()
 
 @cache
 def assembly() -> dict[str, dict[str, str]]:
+    """`compiled`, or what went wrong: a fresh attempt for each of the cases would take minutes."""
+    try:
+        return compiled()
+    except Exception as e:
+        return {case.module: {"error": repr(e)} for case in CASES}
+
+
+def compiled() -> dict[str, dict[str, str]]:
     """Assembly of each function, by module (processor and wave size) and function name."""
     modules = {}
     for target in {case.module: case.target for case in CASES}.values():
@@ -166,8 +177,7 @@ def assembly() -> dict[str, dict[str, str]]:
         text = "\n".join([*declarations.values(), *functions])
         modules[module] = (target.processor, target.llvm_features, text)
     done = subprocess.run([sys.executable, "-c", _CHILD], input=json.dumps(modules), capture_output=True, text=True)
-    if done.returncode:  # cached as such: a fresh attempt for each of the cases would take minutes
-        return {module: {"error": done.stderr[-2000:]} for module in modules}
+    assert done.returncode == 0, done.stderr[-2000:]
     split = {}
     for module, text in json.loads(done.stdout).items():
         split[module] = dict(re.findall(r"^(k\d+):\n(.*?)^\t\.section", text, re.DOTALL | re.MULTILINE))

@@ -123,7 +123,8 @@ def test_every_atom_of_a_chip_has_a_smoke_test(arch: str) -> None:
     target = Target.parse(arch)
     found = cases(target)
     names = [name for name, _ in found]
-    own = [op.name for op in all_rows() if arch in op.targets and not isinstance(op, UniversalFma)]
+    rows = [op for op in all_rows() if arch in op.targets and not isinstance(op, UniversalFma)]
+    own = [op.name for op in rows if getattr(op, "bit_size", 1)]  # no copies of whole tiles
     assert len(set(names)) == len(names) and set(own) <= set(names)
     for name, make in found:
         assert make().name == name

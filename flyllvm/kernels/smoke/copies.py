@@ -117,8 +117,9 @@ class Plan:
 
 
 def copy_atoms(target: Target) -> list[CopyAtomOp]:
-    """The copy atoms that a target has."""
-    return [op for op in all_rows() if isinstance(op, CopyAtomOp) and target.processor in op.targets]
+    """The copy atoms that a target has, but for copies of whole tiles: the simulator does not know those."""
+    mine = [op for op in all_rows() if isinstance(op, CopyAtomOp) and target.processor in op.targets]
+    return [op for op in mine if op.bit_size]
 
 
 def copy_case(target: Target, op: CopyAtomOp) -> Case:
