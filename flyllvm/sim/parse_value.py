@@ -117,6 +117,8 @@ class ValueParser(Stream):
     def parse_value(self, t: Type) -> Operand:
         """Reads a value of a known type."""
         kind, text, _ = self.tokens[self.index]
+        if t is ty.METADATA and kind != "meta":
+            return Const(t, "meta", repr(self.parse_typed()))  # a value used as metadata: metadata i32 %x
         if kind == "local":
             self.index += 1
             return Reg(t, text)

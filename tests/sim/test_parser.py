@@ -71,6 +71,8 @@ declare !dbg !4 noundef range(i32 0, 1024) i32 @llvm.amdgcn.workitem.id.x() #1
 define weak_odr protected amdgpu_kernel void @"k 1"(ptr addrspace(1) noalias noundef align 16 dereferenceable(64) %p, i32 inreg %0, ptr addrspace(4) byref(%pair) align 8 %q) local_unnamed_addr #0 !dbg !5 !kernel_arg_type !6 {
   %2 = tail call noundef range(i32 0, 1024) i32 @llvm.amdgcn.workitem.id.x() #2, !dbg !7, !noundef !8
     #dbg_value(i32 %2, !9, !DIExpression(), !10)
+  call void @llvm.dbg.value(metadata i32 %2, metadata !9, metadata !DIExpression(DW_OP_plus)), !dbg !7
+  call void (i32, ...) @variadic(i32 1, ptr null)
   br i1 true, label %3, label %"odd block"
 3:                                                ; preds = %1
   %4 = getelementptr inbounds nuw %pair, ptr addrspace(1) %p, i64 1, i32 1, i32 0
