@@ -83,6 +83,7 @@ def _function(name: str, count: int = 1) -> Callable[..., Any]:
 
 def joined(*args: Any) -> tuple[Any, ...]:
     """Float operands as one type, and one shape where one of them is a vector."""
+    from .operators import refuse_negative
     from .vector_ops import joined as vectors
 
     vector = next((a for a in args if isinstance(a, Vector)), None)
@@ -93,6 +94,7 @@ def joined(*args: Any) -> tuple[Any, ...]:
     for a in given[1:]:
         cls = promote(cls, a.dtype)
     if vector is None:
+        refuse_negative(cls, *given)
         return tuple(cls(a) for a in given)
     out = [a.to(cls) for a in given]
     shaped = next(a for a in out if isinstance(a, Vector))

@@ -58,8 +58,25 @@ def _nonneg(x: Numeric) -> bool:
     return x.signed is False or (rng is not None and rng[0] >= 0)
 
 
+def refuse_negative(cls: type[Numeric], *numbers: Any) -> None:
+    """Refuses a negative constant beside an unsigned run-time number, where its bits would count as a large one.
+
+    Raises:
+        TraceError: There is one.  Sums, products and bitwise operators take it: their bits are those of the sign.
+    """
+    if cls.signed is False and any(isinstance(x._v, Value) for x in numbers):
+        for x in numbers:
+            if not isinstance(x._v, Value) and x._v < 0:
+                raise TraceError(
+                    f"{x._v} beside a {cls}, which is never negative",
+                    Builder.current().location(),
+                    "convert the number to a wider signed type first: .to(fx.Int64)",
+                )
+
+
 def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
     cls = promote(type(x), type(y))
+    refuse_negative(cls, x, y)
     x, y = cls(x), cls(y)
     if cls.signed is None:
         return _float_division(x, y, cls, remainder)
@@ -181,6 +198,7 @@ def _range_answer(kind: str, x: Numeric, y: Numeric) -> bool | None:
 def _compare(kind: str) -> Callable[[Numeric, Numeric], Any]:
     def run(x: Numeric, y: Numeric) -> Any:
         cls = Boolean if type(x) is type(y) is Boolean else promote(type(x), type(y))
+        refuse_negative(cls, x, y)
         x, y = cls(x), cls(y)
         if x.is_static and y.is_static:
             return Boolean(getattr(operator, kind)(x._v, y._v))

@@ -379,3 +379,21 @@ def test_fast_math_flags_reach_every_float_operation() -> None:
         assert [op.attrs["fastmath"] for op in floats if op.name == "math.exp"] == [("afn",)]
         with pytest.raises(TraceError, match="use: nnan"):
             fx.fastmath("quick")
+
+
+@pytest.mark.parametrize("cls", [fx.Uint32, fx.Uint64])
+def test_a_negative_constant_beside_an_unsigned_number_is_refused_where_its_sign_counts(
+    cls: type[fx.Numeric],
+) -> None:
+    with Tracing() as k:
+        u = k.arg(cls)
+        for use in (
+            lambda: u > -1, lambda: u <= -1, lambda: u == -1, lambda: u // -2, lambda: -5 % u, lambda: fx.max(u, -1),
+            lambda: fx.min(fx.Int32(-1), u),
+        ):  # fmt: skip
+            with pytest.raises(
+                TraceError, match=r"beside a Uint\d+, which is never negative\n  fix: .*\.to\(fx\.Int64\)"
+            ):
+                use()
+        assert type(u + -1) is type(u & -4) is cls  # the bits are those of the sign
+        assert type(k.arg(fx.Uint8) > -1) is fx.Boolean  # compares in Int32
