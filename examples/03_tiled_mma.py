@@ -35,12 +35,14 @@ def tiled_mma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
         fx.make_layout((2, 2, 1), (1, 2, 0)),
     )
 
+    thread = mma.thr_slice(tid)
+
     # Which elements a copy moves follows from the mma; how many bits at once from the atom.
     single = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
     copy_a, copy_b, copy_c = (
         make(single, mma) for make in (fx.make_tiled_copy_A, fx.make_tiled_copy_B, fx.make_tiled_copy_C)
     )
-    frag_a, frag_b, frag_c = mma.make_fragment_A(A), mma.make_fragment_B(B), mma.make_fragment_C(C)
+    frag_a, frag_b, frag_c = thread.make_fragment_A(A), thread.make_fragment_B(B), thread.make_fragment_C(C)
     for copy, memory, fragment in ((copy_a, A, frag_a), (copy_b, B, frag_b)):
         mine = copy.get_slice(tid)
         fx.copy(copy, mine.partition_S(memory), mine.retile(fragment))

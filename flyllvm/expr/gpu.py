@@ -14,11 +14,11 @@ from .shared import SharedAllocator
 from .vector import Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class _Axis:
-    """``.x``, ``.y``, ``.z`` of an id."""
+    """``.x``, ``.y``, ``.z`` of an id; ``x, y, z = block_idx`` unpacks all three."""
 
     __slots__ = ("_name",)
 
@@ -32,6 +32,9 @@ class _Axis:
     x = property(lambda self: self._get("x"))
     y = property(lambda self: self._get("y"))
     z = property(lambda self: self._get("z"))
+
+    def __iter__(self) -> Iterator[Int32]:
+        return iter((self.x, self.y, self.z))
 
 
 #: Index of the work item in its workgroup.

@@ -244,6 +244,18 @@ class ThrMma:
         """This thread's part of C or D: (V, M, N)."""
         return self.mma.partition("c", tensor, self.tid)
 
+    def make_fragment_A(self, tensor: Any, *, stages: int | None = None) -> Tensor:
+        """Registers for this thread's part of A, given the whole tile: (V, M, K[, stages])."""
+        return self.mma.make_fragment("a", tensor, stages)
+
+    def make_fragment_B(self, tensor: Any, *, stages: int | None = None) -> Tensor:
+        """Registers for this thread's part of B, given the whole tile: (V, N, K[, stages])."""
+        return self.mma.make_fragment("b", tensor, stages)
+
+    def make_fragment_C(self, tensor: Any, *, stages: int | None = None) -> Tensor:
+        """Registers for this thread's part of C, given the whole tile: (V, M, N[, stages])."""
+        return self.mma.make_fragment("c", tensor, stages)
+
 
 # --- making them ---------------------------------------------------------------------------------
 

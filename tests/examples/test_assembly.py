@@ -25,9 +25,18 @@ PROGRAMS = {
     "tiled copy": ("02_tiled_copy", "compile_kernel", ("tiled_copy",)),
     "transpose": ("02_tiled_copy", "compile_kernel", ("transpose",)),
     "tiled mma": ("03_tiled_mma", "compile_tiled_mma", ()),
+    "preshuffle gemm": ("04_preshuffle_gemm", "compile_preshuffle_gemm", (256, 256, 1024)),
+    "pick": ("05_gather_scatter", "compile_kernel", ("pick",)),
+    "put": ("05_gather_scatter", "compile_kernel", ("put",)),
+    "softmax, 2048": ("06_softmax", "compile_softmax", (2048,)),
+    "softmax, 12": ("06_softmax", "compile_softmax", (12,)),
+    "double buffer": ("07_gemm_double_buffer", "compile_gemm_double_buffer", (256, 256, 1024)),
 }
 #: Barriers in the assembly, where there are any.
-BARRIERS = {"gemm, wide": 2, "gemm, pairs": 2, "gemm, single": 2, "transpose": 1}
+BARRIERS = {
+    "gemm, wide": 2, "gemm, pairs": 2, "gemm, single": 2, "transpose": 1, "softmax, 2048": 2, "softmax, 12": 2,
+    "preshuffle gemm": 4, "double buffer": 4,
+}  # fmt: skip
 EVERY = pytest.mark.parametrize(("name", "arch"), [(n, a) for n in PROGRAMS for a in ARCHES])
 
 
@@ -104,7 +113,11 @@ def test_nothing_is_spilt_and_no_scratch_is_used(name: str, arch: str) -> None:
 def test_layouts_leave_no_division_behind(name: str, arch: str) -> None:
     lines = instructions(artifact(name, arch).assembly)
     # LLVM divides with a reciprocal, or with a high product where the divisor is static.
-    assert [x for x in lines if re.search(r"_rcp_|cvt_f32_u32|div_", x)] == []
+    divisions = [x.split()[0] for x in lines if re.search(r"_rcp_|cvt_f32_u32|div_", x)]
+    # The softmax divides once itself, by the sum.
+    assert divisions.count("v_div_fixup_f32") == name.startswith("softmax")
+    own = {"v_div_scale_f32", "v_rcp_f32_e32", "v_div_fmas_f32", "v_div_fixup_f32"}
+    assert set(divisions) == (own if name.startswith("softmax") else set())
     assert [x for body in loops(lines) for x in body if re.search(r"mul_hi|_mul_|_lshr", x)] == []
 
 
@@ -169,3 +182,38 @@ def test_the_2d_vector_add_moves_128_bits_at_once(name: str) -> None:
 def test_the_tiled_mma_makes_its_eight_products_in_every_wave() -> None:
     lines = instructions(artifact("tiled mma", "gfx942").assembly)
     assert sum(x.startswith("v_mfma_f32_16x16x4_f32") for x in lines) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # Two K steps of 64 MFMAs a wave: B by 4 loads a step, A by 4 and through LDS, where a wave reads all rows.
+        ("preshuffle gemm", {"v_mfma": 128, "ds_read_b128": 32, "ds_write_b128": 8, "buffer_load_dwordx4": 16}),
+        # Both operands by 4 loads a step and through LDS, where a wave reads half of the rows of each.
+        ("double buffer", {"v_mfma": 128, "ds_read_b128": 32, "ds_write_b128": 16, "buffer_load_dwordx4": 16}),
+    ],
+)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_pipelined_loops_move_what_they_must_and_wait_at_one_barrier_a_step(
+    name: str, expected: dict[str, int], arch: str
+) -> None:
+    art = artifact(name, arch)
+    (body,) = loops(instructions(art.assembly))
+    assert {kind: sum(x.startswith(kind) for x in body) for kind in expected} == expected
+    assert body.count("s_barrier") == 2
+    assert [x for x in body if re.match(r"(ds|buffer|global)_", x) and not x.startswith(tuple(expected))] == []
+    # The accumulators are phis of the loop, nothing is moved around.
+    assert "phi <" in art.llvm_ir and not any(x.startswith(("v_mov", "v_accvgpr")) for x in body)
+
+
+def test_the_softmax_exchanges_lanes_without_lds_where_rows_of_lanes_allow_it() -> None:
+    lines = instructions(artifact("softmax, 2048", "gfx942").assembly)
+    assert any("row_" in x or "quad_perm" in x for x in lines)
+
+
+@pytest.mark.parametrize("name", ["pick", "put"])
+def test_gathers_move_128_bits_at_once(name: str) -> None:
+    lines = instructions(artifact(name, "gfx942").assembly)
+    moves = [x.split()[0] for x in lines if re.match(r"global_|buffer_|flat_|ds_", x)]
+    wide = ["global_load_dwordx4", "global_store_dwordx4"]
+    assert [moves.count(x) for x in wide] == [4, 4] and set(moves) == {*wide, "global_load_dword"}

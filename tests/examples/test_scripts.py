@@ -16,7 +16,15 @@ from tests.examples.test_assembly import PROGRAMS, artifact
 
 pytestmark = [pytest.mark.sim, pytest.mark.llvm]
 
-SCRIPTS = ["01_vector_add_2d", "02_tiled_copy", "03_tiled_mma"]
+SCRIPTS = [
+    "01_vector_add_2d",
+    "02_tiled_copy",
+    "03_tiled_mma",
+    "04_preshuffle_gemm",
+    "05_gather_scatter",
+    "06_softmax",
+    "07_gemm_double_buffer",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +143,109 @@ def test_the_tiled_mma_runs_through_its_host_function() -> None:
     a, b, c = integers(rng, 64, 8), integers(rng, 64, 8), np.zeros((64, 64), np.float32)
     example("03_tiled_mma").host(a, b, c)
     np.testing.assert_array_equal(c, a @ b.T)
+
+
+GEMMS = {
+    "04_preshuffle_gemm": "compile_preshuffle_gemm",
+    "07_gemm_double_buffer": "compile_gemm_double_buffer",
+}
+
+
+@pytest.mark.parametrize("name", GEMMS)
+@pytest.mark.parametrize("k", [128, 256, 384])
+def test_a_pipelined_gemm_agrees_for_no_one_and_two_turns_of_its_loop(name: str, k: int) -> None:
+    compiled = getattr(example(name), GEMMS[name])(128, 256, k, stop_after="llvm")
+    assert example(name).check(128, 256, k, compiled)
+
+
+@pytest.mark.parametrize("name", GEMMS)
+def test_a_pipelined_gemm_refuses_what_is_no_whole_tile(name: str) -> None:
+    with pytest.raises(ValueError, match="M and N must be multiples of 128, K of 128"):
+        getattr(example(name), GEMMS[name])(128, 128, 64)
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "said"),
+    [
+        ("04_preshuffle_gemm", ("1 - stage])\n            fx.barrier()", "1 - stage])"), "race"),
+        ("04_preshuffle_gemm", ("transpose(0, 2, 3, 1, 4)", "transpose(0, 2, 1, 3, 4)"), "WRONG"),
+        ("04_preshuffle_gemm", ("fetch(following, 1 - stage)", "fetch(following, stage)"), "WRONG"),
+        ("07_gemm_double_buffer", ("stage])\n        fx.barrier()", "stage])"), "race"),
+        ("07_gemm_double_buffer", ("fetch(k + stage + 1)", "fetch(k + stage)"), "WRONG"),
+        ("07_gemm_double_buffer", ("write(1 - stage)", "write(stage)"), "race"),
+    ],
+    ids=["barrier of A", "shuffle", "stage of B", "barrier", "step", "stage"],
+)
+def test_a_spoilt_pipeline_fails(
+    name: str, edit: tuple[str, str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in spoilt(name, edit, capsys)
+
+
+@pytest.mark.parametrize("name", GEMMS)
+def test_a_pipelined_gemm_runs_through_its_host_function(name: str) -> None:
+    rng = np.random.default_rng(1)
+    a, b = integers(rng, 128, 128, dtype=np.float16), integers(rng, 128, 128, dtype=np.float16)
+    c = np.zeros((128, 128), np.float16)
+    example(name).host(a, example(name).preshuffle(b) if name.startswith("04") else b, c)
+    np.testing.assert_array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("valid[i] = (other >= 0) & (other < limit)", "valid[i] = other < limit"),
+        ("valid[i] = (other >= 0) & (other < limit)", "valid[i] = (other >= 0) & (other <= limit)"),
+        ("* COLUMNS + column", "* COLUMNS"),
+        ("        if row < count:\n            other = index[row]", "        other = index[row]"),
+        ("fx.copy(copy, data, out, pred=inside)", "fx.copy(copy, data, out)"),
+    ],
+    ids=["below", "above", "column", "past the index", "past the rows"],
+)
+def test_a_spoilt_gather_fails(edit: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    said = spoilt("05_gather_scatter", edit, capsys)
+    assert "WRONG" in said or "out of bounds" in said
+
+
+@pytest.mark.parametrize("scatter", [False, True])
+def test_gather_and_scatter_run_through_their_host_function(scatter: bool) -> None:
+    rows, index = np.arange(64 * 128, dtype=np.float32).reshape(64, 128), np.arange(64, dtype=np.int32)[::-1].copy()
+    out = np.zeros((64, 128), np.float32)
+    example("05_gather_scatter").host(rows, index, out, scatter)
+    np.testing.assert_array_equal(out, rows[::-1])
+
+
+@pytest.mark.parametrize("n", [4, 256, 1020, 1024, 1028, 4096])
+def test_a_softmax_of_any_row_length_is_within_its_bound(n: int) -> None:
+    module = example("06_softmax")
+    assert module.check(3, n, module.compile_softmax(n, stop_after="llvm"))
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_a_softmax_of_waves_of_32_lanes_is_within_its_bound(arch: str) -> None:
+    module = example("06_softmax")
+    assert module.check(3, 1000, module.compile_softmax(1000, arch, stop_after="llvm"))
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (("    fx.barrier()\n", ""), "race"),
+        (
+            ('over_workgroup(power.reduce("add"), "add", sums)', 'over_workgroup(power.reduce("add"), "add", peaks)'),
+            "race",
+        ),
+        (("    mine = fx.wave_reduce(value, op)", "    mine = value"), "WRONG"),
+        (("LOWEST = -3.0e38", "LOWEST = 0.0"), "WRONG"),
+        (("(x.load() - peak) * LOG2_E", "x.load() * LOG2_E"), "WRONG"),
+    ],
+    ids=["barrier", "one storage", "lanes", "padding", "peak"],
+)
+def test_a_spoilt_softmax_fails(edit: tuple[str, str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in spoilt("06_softmax", edit, capsys)
+
+
+def test_the_softmax_runs_through_its_host_function() -> None:
+    x, y = np.zeros((3, 16), np.float32), np.full((3, 16), np.nan, np.float32)
+    example("06_softmax").host(x, y)
+    np.testing.assert_array_equal(y, np.full((3, 16), 1 / 16, np.float32))

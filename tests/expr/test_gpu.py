@@ -255,3 +255,11 @@ def test_every_xor_distance_on_both_wave_sizes(arch: str) -> None:
     for distance in range(wave):
         got = elementwise(lambda v, d=distance: fx.shuffle_xor(v, d), [X], fx.Int32, np.int32, arch=arch)
         np.testing.assert_array_equal(got, X[LANE ^ distance], err_msg=str(distance))
+
+
+def test_an_id_unpacks_into_its_three_axes() -> None:
+    with Tracing("gfx942") as trace:
+        got = tuple(fx.block_idx)
+        assert len(got) == 3 and all(isinstance(x, fx.Int32) for x in got)
+        axes = [op for op in print_kernel(trace.kernel).splitlines() if "gpu.block_id" in op]
+    assert [line.split()[-1] for line in axes] == ["x", "y", "z"]
