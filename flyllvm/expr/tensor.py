@@ -17,6 +17,7 @@ from .layouts import compact_basis, plain_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR, Int32, Int64, Numeric
 from .pointer import Pointer, elem_ir, moved, ptr_type
+from .reach import WIDE_SPACES, fits_32_bits, widened_coord, widened_strides
 from .vector import Vector
 
 
@@ -30,11 +31,10 @@ class Tensor:
 
     Attributes:
         ptr: The IR pointer.
-        raw_layout: Layout whose run-time leaves are IR values.
         dtype: Element type.
     """
 
-    __slots__ = ("dtype", "ptr", "raw_layout")
+    __slots__ = ("_given", "_wide", "dtype", "ptr")
 
     def __init__(self, ptr: Value, layout: Any, dtype: type[Numeric] | None = None) -> None:
         kind = ptr_type(ptr)
@@ -42,13 +42,21 @@ class Tensor:
         if not isinstance(raw, (L.Layout, L.ComposedLayout)):
             raise TraceError(f"a tensor with layout {layout!r}", fix="use fx.make_layout(shape, stride)")
         self.ptr = ptr
-        self.raw_layout = raw
+        self._given = raw
+        self._wide = raw if kind.space not in WIDE_SPACES or raw.is_static or fits_32_bits(raw) else None
         self.dtype = dtype if dtype is not None else BY_IR[kind.elem.text]
+
+    @property
+    def raw_layout(self) -> Any:
+        """The layout in the algebra's form; run-time strides of memory that may be large are in 64 bits."""
+        if self._wide is None:
+            self._wide = widened_strides(self._given)
+        return self._wide
 
     @property
     def layout(self) -> Any:
         """The layout."""
-        return from_leaves(self.raw_layout)
+        return from_leaves(self._given)
 
     @property
     def element_type(self) -> type[Numeric]:
@@ -73,14 +81,14 @@ class Tensor:
     @property
     def shape(self) -> Any:
         """Shape with numbers of the language."""
-        return from_leaves(self.raw_layout.shape)
+        return from_leaves(self._given.shape)
 
     @property
     def stride(self) -> Any:
         """Strides in elements."""
-        if isinstance(self.raw_layout, L.ComposedLayout):
-            raise TraceError(f"{self.raw_layout} has no strides", fix="use its outer layout")
-        return from_leaves(self.raw_layout.stride)
+        if isinstance(self._given, L.ComposedLayout):
+            raise TraceError(f"{self._given} has no strides", fix="use its outer layout")
+        return from_leaves(self._given.stride)
 
     @property
     def leading_dim(self) -> int | None:
@@ -105,12 +113,18 @@ class Tensor:
 
     def slice(self, coord: Any) -> Tensor:
         """The modes where ``coord`` is ``None``, at the given place of the others."""
-        kept, offset = L.slice_and_offset(to_leaves(coord), self.raw_layout)
+        kept, offset = L.slice_and_offset(self._coord(coord), self.raw_layout)
         return self.at(offset, kept)
 
-    def _element(self, coord: Any) -> Pointer:
+    def _coord(self, coord: Any) -> Any:
+        """A coordinate whose products with the strides cannot leave their width."""
         leaves = to_leaves(coord)
-        index = L.crd2idx(leaves, self.raw_layout)
+        if self.address_space not in WIDE_SPACES or fits_32_bits(self._given):
+            return leaves
+        return widened_coord(leaves)
+
+    def _element(self, coord: Any) -> Pointer:
+        index = L.crd2idx(self._coord(coord), self.raw_layout)
         if isinstance(index, tuple):
             raise TraceError(
                 f"the layout {self.raw_layout} gives a coordinate, not an offset", fix="index a memory tensor"

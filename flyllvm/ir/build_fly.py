@@ -46,6 +46,7 @@ class FlyBuilder:
         def constant(self, value: Any, type: t.Type) -> Value: ...
         def value(self, v: Index, type: t.Type = t.I32) -> Value: ...
         def index_add(self, a: Index, b: Index) -> Index: ...
+        def to_width(self, v: Index, type: t.IntType) -> Value: ...
 
     # --- ids and barriers ------------------------------------------------------------------------
 
@@ -220,8 +221,11 @@ class FlyBuilder:
         inner = base.op
         if inner is None:
             return self._offset(base, offset)
-        total = self.index_add(inner.operands[1], offset)
-        return self._offset(inner.operands[0], total)
+        first = inner.operands[1]
+        if isinstance(base.type, t.PtrType) and base.type.space in _WIDE and not _sum_fits(first, offset):
+            # Each part is widened by itself where its sum may leave 32 bits.
+            first, offset = self.to_width(first, t.I64), self.to_width(offset, t.I64)
+        return self._offset(inner.operands[0], self.index_add(first, offset))
 
     def _ptr_parts(self, ptr: Value) -> tuple[Value, int]:
         """The pointer without its constant offset, and that offset in elements."""
@@ -311,6 +315,19 @@ class FlyBuilder:
     def mma_atom_call(self, atom: Value, d: Value, a: Value, b: Value, c: Value) -> None:
         """One matrix instruction, memory form."""
         self.emit("fly.mma_atom_call", [atom, d, a, b, c])
+
+
+#: Spaces whose addresses have 64 bits.
+_WIDE = ("global", "generic", "constant")
+
+
+def _sum_fits(a: Value, b: Value) -> bool:
+    """Whether the sum of two offsets stays in their width."""
+    if a.width == 64 or b.width == 64:
+        return True
+    if a.range is None or b.range is None:
+        return False
+    return a.range[0] + b.range[0] >= -(1 << 31) and a.range[1] + b.range[1] < 1 << 31
 
 
 def offset_align(type_: t.PtrType, divisibility: int) -> int:

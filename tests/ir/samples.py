@@ -151,6 +151,9 @@ def pointers() -> Kernel:
     address = b.emit("fly.ptrtoint", [moved], [t.I64]).results[0]
     b.emit("fly.inttoptr", [address], [GLOBAL_F16])
     b.ptr_store(b.ptr_load(moved, 4), it)
+    counter = b.shared(t.I32, 4)
+    kinds = {"kind": "add", "syncscope": "agent"}
+    b.emit("fly.atomic_rmw", [b.constant(1, t.I32), counter], [t.I32], kinds)
     b.emit("fly.assume", [m], [t.I32], {"divisibility": 16})
     reg = b.alloca(t.F16, FOUR)
     b.emit("fly.memref.store", [b.emit("fly.memref.load", [reg, m], [t.F16]).results[0], reg, b.int_tuple(2)])

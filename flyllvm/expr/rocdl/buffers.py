@@ -14,6 +14,7 @@ from ..atoms import located
 from ..leaves import from_leaves, to_leaves
 from ..numeric import Int32, Int64, Numeric, Uint32
 from ..pointer import Pointer
+from ..reach import narrowed
 from ..tensor import Tensor
 from ..vector import Vector
 
@@ -77,7 +78,8 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             num_records_bytes = -(-count * tensor.dtype.width // 8)
         else:
             num_records_bytes = (Int64(from_leaves(count)) * tensor.dtype.width + 7) // 8
-    return Tensor(make_buffer_ptr(tensor.iter, num_records_bytes).ir_value(), tensor.raw_layout, tensor.dtype)
+    pointer = make_buffer_ptr(tensor.iter, num_records_bytes).ir_value()
+    return Tensor(pointer, narrowed(tensor.raw_layout), tensor.dtype)
 
 
 class Resource:
