@@ -15,12 +15,11 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 from ..watch import _is_followed, _is_library
+from .parts import all_names, bare, imports, is_python_made, plain, slots
 
 _OURS = "flyllvm."
 _MAX_PARTS = 20000
 _MAX_ARRAY_BYTES = 1 << 20
-#: Opcodes that bring a module into a function while it runs.
-_IMPORT_NAME = 108 if sys.version_info < (3, 13) else None
 #: Names through which code reads what no walk over names can see.
 _BLIND = frozenset(("eval", "exec", "globals", "locals", "vars", "open", "input", "__import__", "id", "dir"))
 _IMPURE = frozenset(
@@ -95,9 +94,9 @@ class _Walk:
     def value(self, x: Any) -> None:
         """Adds a value."""
         cls = type(x)
-        plain = _plain(x, cls)
-        if plain is not None:
-            self.put(cls.__name__, plain)
+        text = plain(x, cls)
+        if text is not None:
+            self.put(cls.__name__, text)
             return
         seen = self._seen.get(id(x))
         if seen is not None:
@@ -151,7 +150,7 @@ class _Walk:
         self.code(fn.__code__)
         self._source(fn.__code__.co_filename)
         scope = fn.__globals__
-        for name in sorted(_all_names(fn.__code__)):
+        for name in sorted(all_names(fn.__code__)):
             if name in scope:
                 self.put("global", name)
                 self.value(scope[name])
@@ -160,7 +159,7 @@ class _Walk:
 
     def code(self, code: CodeType) -> None:
         """Adds code with its line numbers, which line tables show."""
-        imported = _imports(code)
+        imported = imports(code)
         if imported:
             raise Unknown(f"the module {imported[0]}, imported while {code.co_name} runs")
         self.found |= set(code.co_names)
@@ -264,13 +263,13 @@ class _Walk:
             return
         known = self._container(x)
         for base in cls.__mro__[:-1]:
-            if not (base.__module__ in _ABSTRACT or base.__module__.startswith(_OURS) or _is_python_made(base)):
+            if not (base.__module__ in _ABSTRACT or base.__module__.startswith(_OURS) or is_python_made(base)):
                 raise Unknown(f"a {cls.__module__}.{cls.__qualname__}")
         state = getattr(x, "__dict__", None)
-        slots = [s for base in cls.__mro__ for s in _slots(base)]
-        if not known and state is None and not slots and cls.__module__ == "builtins":
+        held = [s for base in cls.__mro__ for s in slots(base)]
+        if not known and state is None and not held and cls.__module__ == "builtins":
             raise Unknown(f"a {cls.__qualname__}")
-        for name in slots:
+        for name in held:
             if hasattr(x, name):
                 self.put("slot", name)
                 self.value(getattr(x, name))
@@ -292,7 +291,7 @@ class _Walk:
         elif isinstance(x, (set, frozenset)):
             self._set(x)
         elif isinstance(x, (int, float, str, bytes)):
-            self.value(_bare(x))
+            self.value(bare(x))
         elif not isinstance(x, (range, slice)):
             return False
         else:
@@ -300,67 +299,6 @@ class _Walk:
         return True
 
     def _set(self, x: Any) -> None:
-        if not all(_plain(part, type(part)) is not None for part in x):
+        if not all(plain(part, type(part)) is not None for part in x):
             raise Unknown("a set of values that have no order")
-        self.put(len(x), *sorted(f"{type(part).__name__} {_plain(part, type(part))!r}" for part in x))
-
-
-def _plain(x: Any, cls: type) -> bytes | str | None:
-    """The text of a number, string or constant; ``None`` for anything else."""
-    if cls is str:
-        return str(x)
-    if cls is int or cls is bool or x is None or x is ... or x is NotImplemented:
-        return repr(x)
-    if cls is float:
-        return float.hex(x)
-    if cls is complex:
-        return f"{x.real.hex()} {x.imag.hex()}"
-    return bytes(x) if cls is bytes else None
-
-
-def _bare(x: Any) -> Any:
-    """A number or string of a class of its own, as a plain one."""
-    if isinstance(x, int):
-        return int.__index__(x)
-    if isinstance(x, float):
-        return float.__float__(x)
-    return str.__str__(x) if isinstance(x, str) else bytes.__getitem__(x, slice(None))
-
-
-def _all_names(code: CodeType) -> set[str]:
-    out = set(code.co_names)
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            out |= _all_names(const)
-    return out
-
-
-def _imports(code: CodeType) -> list[str]:
-    """Modules that code imports while it runs, those of flyllvm and ``math`` left out."""
-    op = _IMPORT_NAME
-    if op is None:
-        import opcode
-
-        op = opcode.opmap["IMPORT_NAME"]
-    raw = code.co_code
-    if op not in raw[::2]:
-        return []
-    out = []
-    for i in range(0, len(raw), 2):
-        if raw[i] == op:
-            name = code.co_names[raw[i + 1]] if raw[i + 1] < len(code.co_names) and len(code.co_names) < 256 else "?"
-            if name.partition(".")[0] not in ("flyllvm", "math", "__future__"):
-                out.append(name)
-    return out
-
-
-def _slots(cls: type) -> tuple[str, ...]:
-    slots = cls.__dict__.get("__slots__", ())
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
-
-
-def _is_python_made(cls: type) -> bool:
-    """Whether all that an object of the class holds is in its fields: not so for a library's classes, written in C."""
-    module = sys.modules.get(cls.__module__)
-    return module is not None and not _is_library(module)
+        self.put(len(x), *sorted(f"{type(part).__name__} {plain(part, type(part))!r}" for part in x))
