@@ -9,8 +9,10 @@ from ..atoms import wrappers
 from ..errors import FlyError, TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
+from .layouts import plain_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import Numeric
+from .reach import thread_coord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,6 +190,7 @@ def atom_set_value(atom: Any, field: Any, value: Any = None) -> Any:
 def thread_slice(partition: Any, tensor: Any, tid: Any) -> Any:
     """Mode 0 of a partition at one thread."""
     outer = partition.outer if isinstance(partition, L.ComposedLayout) else partition
-    coord = (to_leaves(tid), *(L.STAR,) * (L.rank(outer) - 1))
+    mine = thread_coord(to_leaves(tid), plain_layout(outer)[0], tensor)
+    coord = (mine, *(L.STAR,) * (L.rank(outer) - 1))
     kept, offset = L.slice_and_offset(coord, partition)
     return tensor.at(offset, kept)

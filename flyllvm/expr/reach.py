@@ -35,6 +35,18 @@ def fits_32_bits(raw: Any) -> bool:
     return total < _LIMIT
 
 
+def thread_coord(coord: Any, threads: Any, tensor: Any) -> Any:
+    """A thread's coordinate for the thread mode of a partition: in 64 bits where its static strides reach that far."""
+    if getattr(tensor, "address_space", None) not in WIDE_SPACES:
+        return coord
+    total = 0
+    for extent, stride in zip(L.flatten(threads.shape), L.flatten(threads.stride), strict=True):
+        # Products with run-time strides are in 64 bits already.
+        if isinstance(stride, int):
+            total += (extent - 1) * abs(stride) if isinstance(extent, int) else _LIMIT
+    return coord if total < _LIMIT else widened_coord(coord)
+
+
 def _map(fn: Any, x: Any) -> Any:
     return tuple([_map(fn, v) for v in x]) if isinstance(x, tuple) else fn(x)
 

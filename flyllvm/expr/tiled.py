@@ -13,6 +13,7 @@ from .atoms import CopyAtom, MmaAtom, located, thread_slice
 from .layouts import compact_basis, make_layout_tv, plain_layout, raw_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR
+from .reach import thread_coord
 from .tensor import Tensor, make_rmem_tensor
 
 if TYPE_CHECKING:
@@ -185,6 +186,7 @@ class TiledMma:
         desc, at = self.desc, to_leaves(coord)
         where = at if isinstance(at, tuple) else desc.thread_coord(at)
         part = located(lambda: desc.partition(operand, tensor.raw_layout))
+        where = thread_coord(where, plain_layout(part)[0], tensor)
         if isinstance(part, L.ComposedLayout):
             mine, offset = L.tiled_mma_slice(operand, plain_layout(part.outer), where)
             return tensor.with_layout(L.ComposedLayout(part.inner, L.int_tuple_add(part.offset, offset), mine))

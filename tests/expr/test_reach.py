@@ -52,3 +52,30 @@ def test_small_tensors_keep_32_bit_offsets() -> None:
         buffer = fx.rocdl.make_buffer_tensor(large)
         assert buffer.raw_layout.stride[0].width == 32 and narrowed(large.raw_layout) == buffer.raw_layout
         assert buffer[n, None].ptr.op.operands[1].width == 32
+
+
+@flyc.kernel(known_block_size=(64, 1, 1))
+def thread_places(x: fx.Tensor, y: fx.Tensor):
+    tid = fx.thread_idx.x
+    atom = fx.make_copy_atom(fx.UniversalCopy(8), fx.Int8)
+    thread = fx.make_tiled_copy_tv(atom, fx.make_layout((64, 1), (1, 64)), fx.make_layout((1, 4), (4, 1)))
+    mine = thread.get_slice(tid).partition_S(x)
+    mma = fx.make_tiled_mma(
+        fx.make_mma_atom(fx.rocdl.MFMA(32, 32, 16, fx.Float8E4M3FNUZ)), fx.make_layout((1, 1, 1), (1, 1, 1))
+    )
+    held = mma.get_slice(tid).partition_A(fx.recast_iter(fx.Float8E4M3FNUZ, x.iter).view(x.layout))
+    start = fx.ptrtoint(x.iter)
+    y[tid, 0] = fx.ptrtoint(fx.get_iter(mine)) - start
+    y[tid, 1] = fx.ptrtoint(fx.get_iter(held)) - start
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(("spec", "leaves"), [(f"i8[64,64]:({PITCH},1)", ()), ("i8[64,64]:(?,1)", (PITCH,))])
+def test_a_thread_far_down_a_large_matrix_finds_its_row(spec: str, leaves: tuple[int, ...]) -> None:
+    artifact = flyc.compile(thread_places, spec, "i64[64,2]", arch="gfx942", stop_after="llvm")
+    y = np.zeros((64, 2), np.int64)
+    args = [np.zeros(8, np.int8), *leaves, y]
+    simulate(artifact.llvm_ir, kernel="thread_places", grid=(1, 1, 1), block=(64, 1, 1), args=args, target="gfx942")
+    lanes = np.arange(64, dtype=np.int64)
+    np.testing.assert_array_equal(y[:, 0], lanes * PITCH)
+    np.testing.assert_array_equal(y[:, 1], lanes % 32 * PITCH + lanes // 32 * 8)
