@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         inspect as inspect,
         link as link,
     )
-    from .compiler import compile as compile
+    from .compiler import compile as compile  # type: ignore[no-redef]  # it shares its name with its module
     from .compiler.aot import load_artifact as load_artifact, save_artifacts as save_artifacts
     from .compiler.autotune import autotune as autotune
     from .compiler.sweep import sweep as sweep

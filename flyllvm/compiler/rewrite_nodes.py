@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+Node = TypeVar("Node", bound=ast.AST)
 
 #: The variable that holds the hooks.
 HOOKS = "<hooks>"
@@ -22,10 +24,11 @@ OPS = {
 }  # fmt: skip
 
 
-def place(new: Any, old: ast.AST) -> Any:
+def place(new: Node, old: ast.AST) -> Node:
     """Gives a generated node the first line of an author's node: calls report the line their callee ends on."""
-    new.lineno = new.end_lineno = old.lineno  # type: ignore[attr-defined]
-    new.col_offset = new.end_col_offset = old.col_offset  # type: ignore[attr-defined]
+    made: Any = new
+    made.lineno = made.end_lineno = old.lineno  # type: ignore[attr-defined]
+    made.col_offset = made.end_col_offset = old.col_offset  # type: ignore[attr-defined]
     return new
 
 

@@ -126,7 +126,7 @@ def _is_boolean(x: Any) -> bool:
 def not_(x: Any) -> Any:
     """``not x``."""
     flag = truth(x)
-    return not flag if isinstance(flag, bool) else ~Boolean.wrap(flag)  # type: ignore[operator]
+    return not flag if isinstance(flag, bool) else ~Boolean.wrap(flag)
 
 
 def compare(ops: Sequence[str], left: Any, *rest: Callable[[], Any]) -> Any:

@@ -104,8 +104,8 @@ class ControlBuilder:
         """
         made = self._open(If, [cond], (), 2)
         regions = made.regions
-        self._region(regions[0], lambda: then() and ())
-        self._region(regions[1], lambda: otherwise() and ())
+        for region, build in zip(regions, (then, otherwise), strict=True):
+            self._region(region, lambda build=build: [build()][:0])
         first, second = join(lambda i, make: self._region(regions[i], make))
         if _is_cheap(made, first, second):
             return self._selects(made, first, second)

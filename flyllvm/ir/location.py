@@ -116,5 +116,6 @@ def frames_of(key: list[Any]) -> tuple[Frame, ...]:
         part = code.co_qualname.endswith(REGION_SUFFIX) or code.co_name in _COMPREHENSIONS
         inner = place if part and i < last else None
         if inner is None:
-            out.append(Frame(*place, code.co_name, code.co_firstlineno))
+            file, line = place
+            out.append(Frame(file, line, code.co_name, code.co_firstlineno))
     return tuple(out)

@@ -228,7 +228,7 @@ def test_an_unknown_constant_names_the_parameters() -> None:
     [
         ({"cov": 700}, "use one of: 400, 500, 600"),
         ({"opt_level": 9}, "use one of: 0, 1, 2, 3"),
-        ({"passes": "O9"}, "use one of: none, O1, O2, O3"),
+        ({"passes": "O9"}, "use one of: auto, none, O1, O2, O3"),
         ({"stop_after": "objects"}, "use one of: fly, atoms, ssa, llvm, object, link"),
     ],
 )
