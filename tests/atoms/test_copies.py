@@ -10,9 +10,10 @@ from flyllvm.atoms.rocdl.cdna3_buffer_copy import BufferCopy
 from flyllvm.atoms.rocdl.cdna3_buffer_copy_lds import BufferCopyLds
 from flyllvm.atoms.universal import UniversalCopy, UniversalFma
 from flyllvm.errors import AtomError, ParseError, StateError, TargetError
-from flyllvm.ir import types as t
+from flyllvm.ir import lltype as ll, types as t
 from flyllvm.layout import Swizzle
 from flyllvm.target import CHIPS, Target
+from tests.atoms.emitter import Recorder, operand
 
 GFX942, GFX950, GFX1200 = (Target.parse(name) for name in ("gfx942", "gfx950", "gfx1200"))
 
@@ -62,23 +63,35 @@ def test_a_buffer_copy_has_one_buffer_and_one_register_side(src: str, dst: str) 
         BufferCopy(32).check_operands(ptr(src), ptr(dst))
 
 
-@pytest.mark.parametrize("bits", [8, 16, 64, 256])
+@pytest.mark.parametrize("bits", [24, 64, 256])
 def test_a_copy_to_lds_of_another_width_is_refused(bits: int) -> None:
-    with pytest.raises(AtomError, match="use 32 bits; 96 or 128 on gfx950"):
+    with pytest.raises(AtomError, match="use 8, 16 or 32 bits; 96 or 128 on gfx950"):
         BufferCopyLds(bits)
 
 
 @pytest.mark.parametrize("name", CHIPS)
-@pytest.mark.parametrize("bits", [32, 96, 128])
+@pytest.mark.parametrize("bits", [8, 16, 32, 96, 128])
 def test_copies_to_lds_are_on_the_chips_that_have_them(bits: int, name: str) -> None:
     op, target = BufferCopyLds(bits), Target.parse(name)
-    if name in {"gfx950"} or (bits == 32 and name in {"gfx90a", "gfx942"}):
+    if name in {"gfx950"} or (bits <= 32 and name in {"gfx90a", "gfx942"}):
         op.check_target(target)
         return
     offer = r"buffer_copy_lds<32>" if name in {"gfx90a", "gfx942"} else "copy through registers"
     with pytest.raises(TargetError, match=offer) as caught:
         op.check_target(target)
     assert f"cdna3.buffer_copy_lds<{bits}> is not on {name}" in str(caught.value)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_narrow_copies_to_lds_need_dword_places(bits: int) -> None:
+    elem = t.I8 if bits == 8 else t.F16
+    far = operand(elem, "buffer_desc", "r", offset="o")
+    em = Recorder()
+    state = em.struct_of(em.const(ll.I32, 0), em.const(ll.I32, 0))
+    BufferCopyLds(bits).emit_atom_call(em, state, far, operand(elem, "shared", "lds", align=4), None)
+    assert f"i32 {bits // 8}, i32 %v1, i32 0, i32 0, i32 0)" in em.text()
+    with pytest.raises(AtomError, match="lay the lanes' places in LDS out 4 bytes apart"):
+        BufferCopyLds(bits).emit_atom_call(em, state, far, operand(elem, "shared", "lds", align=bits // 8), None)
 
 
 def test_a_copy_to_lds_goes_from_a_buffer_to_unswizzled_lds() -> None:

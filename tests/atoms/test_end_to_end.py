@@ -121,6 +121,33 @@ def test_a_copy_to_lds_adds_imm_offset_to_both_addresses_and_spares_false_lanes(
     np.testing.assert_array_equal(dst, want)
 
 
+@SSA
+@pytest.mark.sim
+@pytest.mark.parametrize(("elem", "dtype"), [(t.I8, np.uint8), (t.F16, np.float16)], ids=["8", "16"])
+def test_a_narrow_copy_to_lds_fills_a_dword_for_each_lane(elem: t.ScalarType, dtype: type, ssa: bool) -> None:
+    per_dword = 32 // elem.bits
+
+    def body(b: Builder, src: Value, dst: Value) -> None:
+        tid = b.thread_id()
+        lds = b.shared(elem, 256, 16)
+        place = at(b, lds, b.index_mul(tid, per_dword))
+        buffer = b.make_buffer(src, b.constant(64 * elem.bits // 8, t.I64))
+        b.copy_atom_call(copy_atom(b, BufferCopyLds(elem.bits), elem.bits), at(b, buffer, tid), place)
+        b.barrier()
+        whole = at(b, lds, b.index_mul(tid, per_dword), Layout(per_dword, 1))
+        held = b.alloca(elem, Layout(per_dword, 1))
+        plain = copy_atom(b, UniversalCopy(32), elem.bits)
+        b.copy_atom_call(plain, whole, held)
+        b.copy_atom_call(plain, held, at(b, dst, b.index_mul(tid, per_dword), Layout(per_dword, 1)))
+
+    pointer = t.PtrType(elem, "global", 16)
+    text = llvm(kernel(body, src=pointer, dst=pointer), ssa=ssa)
+    src, dst = np.arange(1, 65).astype(dtype), np.full(64 * per_dword, 9).astype(dtype)
+    simulate(text, kernel="k", grid=(1, 1, 1), block=(64, 1, 1), args=[src, dst], target="gfx942")
+    np.testing.assert_array_equal(dst.reshape(64, per_dword)[:, 0], src)
+    assert not dst.reshape(64, per_dword)[:, 1:].any()
+
+
 def test_states_of_one_and_two_fields_are_literal_structs_in_the_emitted_ir() -> None:
     arguments = {"src": GLOBAL, "dst": GLOBAL, "n": t.I32, "soffset": t.I32}
     two = llvm(kernel(to_lds, **arguments), materialise_state=True)

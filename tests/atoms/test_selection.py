@@ -84,7 +84,8 @@ def copy_body(em: Recorder, op: CopyAtomOp, spaces: tuple[str, str]) -> str:
     kept = operand(elem, "shared", "kept", count)
     type_ = ll.vec_or_scalar(count, elem.storage)
     src, dst = (
-        None if space == "register" else operand(elem, space, names[space], count, offset="voff") for space in spaces
+        None if space == "register" else operand(elem, space, names[space], count, align=4, offset="voff")
+        for space in spaces
     )
     if src is None:
         assert dst is not None

@@ -1,11 +1,13 @@
 """``cdna3.buffer_copy_lds``: buffer to LDS without passing through registers.
 
 ``fly_rocdl.cdna3.buffer_copy_lds<32>`` on gfx90a, gfx942 and gfx950; 96 and 128 bits on gfx950 alone.  Width 64 exists
-nowhere; 8 and 16 bits exist, but the hardware widens each to a dword in LDS, which is not a copy of the tile.
+nowhere.  8 and 16 bits are zero-extended: every lane writes a whole dword, so the places of the lanes in LDS are dwords
+apart, and a destination that is not aligned to 4 bytes is refused.
 
 Every lane reads at its own buffer offset.  The LDS address is one for the wave: lane ``t`` writes at
-``base + imm_offset + t * bits / 8``, where ``base`` is the destination of the wave's first lane.  So the destination is
-contiguous over the lanes of a wave, and cannot be swizzled (swizzle what the lanes read instead).
+``base + imm_offset + t * bits / 8`` (``4 * t`` for narrower loads), where ``base`` is the destination of the wave's
+first lane.  So the destination is contiguous over the lanes of a wave, and cannot be swizzled (swizzle what the lanes
+read instead).
 
 State: ``soffset`` in elements, as in ``buffer_copy``; ``imm_offset`` in bytes, a compile-time constant that is added to
 the buffer address and to the LDS address.
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
     from ...target import Target
 
+DWORD = 4  # bytes
 INTRINSIC = "amdgcn.raw.ptr.buffer.load.lds"
 IMM_OFFSET = AtomStateField(
     "imm_offset",
@@ -45,6 +48,8 @@ IMM_OFFSET = AtomStateField(
 )
 # Bits, instruction, processors.
 _TABLE = (
+    (8, "buffer_load_ubyte", ("gfx90a", "gfx942", "gfx950")),
+    (16, "buffer_load_ushort", ("gfx90a", "gfx942", "gfx950")),
     (32, "buffer_load_dword", ("gfx90a", "gfx942", "gfx950")),
     (96, "buffer_load_dwordx3", ("gfx950",)),
     (128, "buffer_load_dwordx4", ("gfx950",)),
@@ -56,7 +61,7 @@ class BufferCopyLds(StatefulCopy):
     """A copy from behind a buffer descriptor to LDS.
 
     Args:
-        bits: Bits a lane moves: 32, 96 or 128.
+        bits: Bits a lane moves: 8, 16, 32, 96 or 128.
         cache: Cache policy: raw bits or names, see `cache_policy`.
 
     Raises:
@@ -76,7 +81,7 @@ class BufferCopyLds(StatefulCopy):
         if bits not in self.rows:
             raise AtomError(
                 f"{self.mnemonic.partition('.')[2]}<{bits}>: a lane cannot send {bits} bits to LDS",
-                fix="use 32 bits; 96 or 128 on gfx950",
+                fix="use 8, 16 or 32 bits; 96 or 128 on gfx950",
             )
         self.bit_size = bits
         self.targets = self.rows[bits][1]
@@ -142,6 +147,11 @@ class BufferCopyLds(StatefulCopy):
                 return None
             pred = None
         size = self.bit_size // 8
+        if size < DWORD and em.alignment(dst) < DWORD:
+            raise AtomError(
+                f"{self.name}: a lane writes a whole dword, its place is aligned to {em.alignment(dst)} byte(s)",
+                fix="lay the lanes' places in LDS out 4 bytes apart, in memory aligned to 4 bytes",
+            )
         base = em.address(dst, size)
         if not base.uniform:
             base = em.intrinsic("amdgcn.readfirstlane.p3", ll.ptr(3), [base])

@@ -79,10 +79,15 @@ class Plan:
 
     def into_lds(self, b: Builder, src: Value, dst: Value) -> None:
         """Memory to LDS through the atom; back plainly, by another wave."""
-        lds = b.shared(self.elem, BLOCK * self.piece_bytes)
-        b.copy_atom_call(self.atom(b), self.view(b, self.global_or_buffer(b, src)), self.view(b, lds))
+        # A lane's slot is at least a dword: narrower loads write whole ones.
+        slot = max(4, self.piece_bytes) * 8 // self.elem.bits
+        lds = b.shared(self.elem, BLOCK * max(4, self.piece_bytes))
+        held = b.make_view(b.add_offset(lds, b.index_mul(b.thread_id(), slot)), Layout(self.count, 1))
+        b.copy_atom_call(self.atom(b), self.view(b, self.global_or_buffer(b, src)), held)
+        if "gfx1250." in self.op.mnemonic:  # asynchronous there, with a counter of its own
+            b.intrinsic("llvm.amdgcn.s.wait.asynccnt", None, [0], 16)
         b.barrier()
-        b.copy_atom_call(self.plain(b), self.view(b, lds), self.view(b, dst))
+        b.copy_atom_call(self.plain(b), held, self.view(b, dst))
 
     def update(self, b: Builder, src: Value, dst: Value) -> None:
         """An atomic: the work item's own place is updated with its own value."""
