@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an argument: 'f16[?,128]:(?,1){div=8,align=16}', i32",
     )
     parser.add_argument("--const", action="append", default=[], metavar="NAME=VALUE", help="a compile-time value")
-    parser.add_argument("-o", "--output", metavar="OUT", help="where the result goes")
+    parser.add_argument("-o", "--output", metavar="OUT", help="where the result goes; - is standard output")
     parser.add_argument("--emit", choices=EMIT, default="hsaco", help="the stage to produce (default: hsaco)")
     parser.add_argument("--time", action="store_true", help="print the CPU time of every stage")
     parser.add_argument("--opt-level", type=int, default=1, choices=(0, 1, 2, 3), help="LLVM code generation level")
@@ -67,6 +67,9 @@ def run(ns: argparse.Namespace) -> int:
         data, report = _llvm_file(ns, target)
     else:
         data, report = _kernel(ns, target)
+    if ns.output == "-":
+        sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode())
+        return 0
     _write(ns, data)
     _print(ns, report, data)
     return 0
@@ -146,6 +149,8 @@ def _llvm_file(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dic
     if ns.emit == "obj":
         return bytes(result.object), report
     code = clock.run("link", lambda: link_stage(result.object))
+    if not code.kernels:
+        raise CodegenError("no kernel", ns.file, "define a function with the calling convention amdgpu_kernel")
     report["code"] = code
     return code.image, report
 

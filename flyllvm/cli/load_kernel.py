@@ -26,6 +26,10 @@ def load_python(spec: str) -> KernelFunction | JitFunction:
     from ..compiler.kernel import KernelFunction
 
     path, _, name = spec.partition(":")
+    if path.endswith((".ll", ".fly")):
+        raise FlyError(
+            f"{spec}: a kernel is named in a Python file only", fix=f"give {path}: all its kernels are compiled"
+        )
     namespace = _run(path)
     found = {k: v for k, v in namespace.items() if isinstance(v, KernelFunction)}
     if name:
@@ -63,7 +67,7 @@ def _run(path: str) -> dict[str, Any]:
         exec(code, module.__dict__)
     except FlyError:
         raise
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         line = _line_in(path, e)
         raise FlyError(f"{type(e).__name__} while the file runs: {e}", line, "the file must import cleanly") from None
     finally:
@@ -84,7 +88,7 @@ def authors_errors(spec: str) -> Iterator[None]:
         yield
     except FlyError:
         raise
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         tb = e.__traceback__
         while tb is not None and tb.tb_next is not None:
             tb = tb.tb_next
@@ -94,7 +98,7 @@ def authors_errors(spec: str) -> Iterator[None]:
         raise FlyError(f"{type(e).__name__} in the kernel: {e}", line, "correct the kernel's Python") from None
 
 
-def _line_in(path: str, error: Exception) -> str:
+def _line_in(path: str, error: BaseException) -> str:
     """The last line of ``path`` in the error's traceback."""
     tb, line = error.__traceback__, 0
     while tb is not None:

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
 
 _MARK = "@llvm.amdgcn."
 _TRIPLE = "target triple"
+_CPU = '"target-cpu"="'
 
 
 def check_llvm_text(ir_text: str, target: Target) -> None:
-    """Checks the AMDGPU intrinsics and the triple of a module.
+    """Checks the AMDGPU intrinsics, the triple and the processors of a module.
 
     LLVM takes an unknown ``llvm.amdgcn.*`` name for an external function, and dies in instruction selection on one
-    that the target lacks.
+    that the target lacks.  It makes a function's code for the processor in the function's attributes, whatever the
+    code object is for.
 
     Raises:
-        CodegenError: No such intrinsic, or a triple of another machine; names the line of the text.
+        CodegenError: No such intrinsic, or a triple or processor of another machine; names the line of the text.
         TargetError: The target lacks the intrinsic.
     """
     triple = backend_for(target).triple
@@ -35,6 +37,16 @@ def check_llvm_text(ir_text: str, target: Target) -> None:
                 f"line {ir_text.count(chr(10), 0, at) + 1}",
                 "compile it for its own machine, or change its target triple",
             )
+    at = ir_text.find(_CPU)
+    while at >= 0:
+        processor = ir_text[at + len(_CPU) :].partition('"')[0]
+        if processor != target.processor:
+            raise CodegenError(
+                f"the module has code for {processor}, the target is {target}",
+                f"line {ir_text.count(chr(10), 0, at) + 1}",
+                f'compile it for {processor}, or remove its "target-cpu"',
+            )
+        at = ir_text.find(_CPU, at + 1)
     seen: set[str] = set()
     at = ir_text.find(_MARK)
     while at >= 0:

@@ -368,3 +368,35 @@ def test_errors_are_one_json_object_where_asked(run: Any, tmp_path: Path) -> Non
 def test_a_result_that_cannot_be_written_is_bad_input(run: Any, tmp_path: Path) -> None:
     status, _, err = run(EXAMPLES / "vector_add.py", *VECTOR, "-o", tmp_path / "no" / "such" / "folder" / "x.hsaco")
     assert status == 2 and "error:" in err
+
+
+def test_llvm_ir_without_a_kernel_is_bad_input(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.ll"
+    path.write_text("define void @helper() {\n  ret void\n}\n")
+    status, out, err = run(path, "-o", tmp_path / "x.hsaco")
+    assert (status, out) == (2, "") and "no kernel" in err and "calling convention amdgpu_kernel" in err
+    assert not (tmp_path / "x.hsaco").exists()
+    assert run(path, "--emit", "obj", "-o", tmp_path / "x.o")[0] == 0
+
+
+def test_a_kernel_name_behind_llvm_or_fly_ir_is_bad_input(run: Any, tmp_path: Path) -> None:
+    for suffix in (".ll", ".fly"):
+        status, _, err = run(f"{tmp_path}/x{suffix}:k")
+        assert status == 2 and "a kernel is named in a Python file only" in err and "fix: give " in err
+
+
+def test_a_file_that_ends_its_process_is_bad_input(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text("import sys\n\nsys.exit(5)\n")
+    status, _, err = run(path)
+    assert status == 2 and f"{path}:3: SystemExit while the file runs: 5" in err
+
+
+def test_a_dash_is_standard_output(tmp_path: Path) -> None:
+    path = tmp_path / "x.ll"
+    path.write_text("define amdgpu_kernel void @k() {\n  ret void\n}\n")
+    command = [sys.executable, "-m", "flyllvm", "compile", str(path), "--arch", "gfx942", "-o"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([*command, "-"], env=environment, cwd=tmp_path, capture_output=True, check=True)
+    subprocess.run([*command, "x.hsaco"], env=environment, cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout == (tmp_path / "x.hsaco").read_bytes() and not (tmp_path / "-").exists()

@@ -113,3 +113,12 @@ def test_foreign_text_for_another_machine_is_refused() -> None:
     with pytest.raises(CodegenError, match=r"line 1: the module is for x86_64-pc-linux.*\n.*change its target triple"):
         check_llvm_text(module("", "x86_64-pc-linux"), GFX942)
     check_llvm_text("define void @k() { ret void }", GFX942)
+
+
+def test_foreign_text_for_another_processor_is_refused() -> None:
+    text = module("call void @llvm.amdgcn.s.barrier()") + '\nattributes #0 = { "target-cpu"="gfx90a" }\n'
+    with pytest.raises(
+        CodegenError, match=r'line 8: .* code for gfx90a, the target is gfx942\n.*remove its "target-cpu"'
+    ):
+        check_llvm_text(text, GFX942)
+    check_llvm_text(text, Target.parse("gfx90a"))
