@@ -357,7 +357,7 @@ class InstParser(ValueParser):
         self.expect("(")
         while not self.accept(")"):
             t = self.parse_type()
-            attrs = self.skip_value_attrs()
+            attrs = {} if t is ty.METADATA else self.skip_value_attrs()
             operand = self.parse_value(t)
             if "byval" in attrs or "sret" in attrs:
                 inst.extra["memory_argument"] = True
