@@ -17,7 +17,7 @@ from flyllvm.compiler.cache import store
 from flyllvm.compiler.cache.entry import Damaged, decode, encode
 from flyllvm.compiler.cache.store import Cache, parse_size
 from flyllvm.compiler.cache.world import Unknown, World
-from flyllvm.errors import CodegenError
+from flyllvm.errors import CodegenError, TraceError
 
 ROOT = Path(__file__).parents[2]
 
@@ -422,3 +422,33 @@ def test_a_kernel_that_reads_the_world_is_compiled_all_the_same(cached: Path) ->
         art = flyc.compile(stamped, "i32[64]", arch="gfx942")
         assert art.from_cache is None and art.code_object.kernels
     assert not list(cached.glob("v1/source-*"))
+
+
+def test_a_host_function_is_not_told_to_do_without_the_cache() -> None:
+    @flyc.jit
+    def host() -> None:
+        return None
+
+    with pytest.raises(TraceError, match="FLYLLVM_CACHE=0"):
+        flyc.compile(host, arch="gfx942", cache=False)
+
+
+@pytest.mark.llvm
+@pytest.mark.sim
+def test_launches_use_the_disk_cache(author: Author) -> None:
+    code = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(author.folder)!r})\n"
+        "import numpy as np, mine, flyllvm.compiler as flyc\n"
+        "from flyllvm.compiler import kernel_cache\n"
+        "x = np.arange(64, dtype=np.int32)\n"
+        "mine.scale(x).launch(grid=1, arch='gfx942')\n"
+        "(((_, made),),) = kernel_cache._COMPILED.values()\n"
+        "print(made.artifact.from_cache, (x == np.arange(64) * 2 + 1).all())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FLYLLVM_DEVICE": "sim"}
+    said = [
+        subprocess.run([sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert [s.stdout.split() for s in said] == [["None", "True"], ["source", "True"]]
