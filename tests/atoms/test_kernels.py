@@ -187,7 +187,7 @@ def test_constructors_refuse_what_the_target_lacks() -> None:
 
     one = np.zeros(4, np.float32)
     for make, fix in (
-        (lambda: WMMA(16, 16, 16, fx.Float16), "use cdna3.mfma"),
+        (lambda: WMMA(16, 16, 16, fx.Float16), "use fx.rocdl.MFMA"),
         (lambda: DSLoadTr(16, 128), "load plainly"),
         (lambda: GlobalLoadTr(16, 128), "load plainly"),
         (lambda: wait_asyncmark(-1), "give the groups that may stay outstanding"),

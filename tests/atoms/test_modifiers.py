@@ -207,7 +207,7 @@ def test_gfx1250_has_one_row_for_each_pair_of_narrow_formats_and_none_of_dispute
 
 
 def test_wmma_is_refused_where_there_is_none() -> None:
-    with pytest.raises(TargetError, match=r"use cdna3.mfma"):
+    with pytest.raises(TargetError, match=r"use fx.rocdl.MFMA"):
         find_wmma(16, 16, 16, "f16", "f16", None, Target.parse("gfx942"))
 
 

@@ -128,7 +128,7 @@ def family_of(target: Target) -> type[Wmma]:
         from .gfx1250_wmma import WmmaGfx1250
 
         return WmmaGfx1250
-    raise TargetError(f"{target.processor} has no WMMA", fix="use cdna3.mfma (fx.rocdl.MFMA)")
+    raise TargetError(f"{target.processor} has no WMMA", fix="use fx.rocdl.MFMA")
 
 
 def find_wmma(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import TargetError, TraceError
+from ...errors import TraceError
 from ...ir.builder import Builder
 from ..atoms import located
 from ..numeric import Numeric
 from ..universal import signed_operation
+from .wmma import WMMA
 
 
 def elem(x: Any) -> Any:
@@ -32,38 +33,6 @@ def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, bl
     a, b = _pair(elem_ty_ab)
     target = Builder.current().target
     return located(lambda: find_mfma(m, n, k, a, b, elem(elem_ty_acc), target, blocks))
-
-
-def WMMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None) -> Any:
-    """The WMMA of a shape, of the family that the target has (gfx11, gfx12 or gfx1250).
-
-    Raises:
-        AtomError: No such instruction; the fix lists the legal ones.
-        TargetError: The target has no WMMA.
-    """
-    a, b = _pair(elem_ty_ab)
-    return located(lambda: wmma_of(m, n, k, a, b, elem(elem_ty_acc)))
-
-
-def wmma_of(m: int, n: int, k: int, a: Any, b: Any, acc: Any) -> Any:
-    """The WMMA row of the current target."""
-    target = Builder.current().target
-    family = target.chip.family
-    if family == "rdna3":
-        from ...atoms.rocdl.gfx11_wmma import WmmaGfx11 as Found
-    elif family == "rdna4":
-        from ...atoms.rocdl.gfx120x_wmma import WmmaGfx120x as Found  # type: ignore[assignment]
-    elif family == "gfx1250":
-        from ...atoms.rocdl.gfx1250_wmma import WmmaGfx1250 as Found  # type: ignore[assignment]
-    else:
-        raise TargetError(f"{target.processor} has no WMMA", fix="use fx.rocdl.MFMA")
-    names = str(a), str(b)
-    if acc is None:
-        acc = next((r.elements[2] for r in Found.table.rows if r.elements[:2] == names and r.shape == (m, n, k)), "f32")
-    variant = "wave = 64" if target.wave_size == 64 else ""
-    made = Found(Found.table.find((m, n, k), (*names, str(acc)), None, target.processor, variant))
-    made.check_target(target)
-    return made
 
 
 def BufferCopy(bits: int, cache_modifier: int | str = 0) -> Any:
