@@ -20,8 +20,8 @@ import flyllvm.expr as fx
 
 THREADS = 256
 TILE = 64
-#: Swizzle of LDS byte addresses: 4-byte elements move with the row, bits 8 to 12 (rows are 256 bytes) onto 2 to 6.
-SWIZZLE = fx.Swizzle(5, 2, 6)
+#: Swizzle of LDS byte addresses: 4-byte elements move with the row, bits 8 to 13 (rows are 256 bytes) onto 2 to 7.
+SWIZZLE = fx.Swizzle(6, 2, 6)
 
 
 def row_copy(bits: int):
@@ -67,7 +67,7 @@ def transpose(A: fx.Tensor, B: fx.Tensor):
     """
     copy = row_copy(32)
     thread = copy.get_slice(fx.thread_idx.x)
-    lds = fx.apply_swizzle(fx.shared_memory(fx.Float32, TILE * TILE, align=8192), SWIZZLE)
+    lds = fx.apply_swizzle(fx.shared_memory(fx.Float32, TILE * TILE, align=16384), SWIZZLE)
     rows = fx.make_view(lds, fx.make_layout((TILE, TILE), (TILE, 1)))
     columns = fx.make_view(lds, fx.make_layout((TILE, TILE), (1, TILE)))
 

@@ -34,7 +34,6 @@ def tiled_mma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
         fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)),
         fx.make_layout((2, 2, 1), (1, 2, 0)),
     )
-
     thread = mma.thr_slice(tid)
 
     # Which elements a copy moves follows from the mma; how many bits at once from the atom.

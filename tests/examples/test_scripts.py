@@ -106,17 +106,18 @@ def test_the_copy_in_place_of_the_transpose_fails(capsys: pytest.CaptureFixture[
     assert "WRONG" in spoilt("02_tiled_copy", edit, capsys)
 
 
-def test_the_swizzle_spreads_the_transpose_over_the_banks() -> None:
+@pytest.mark.parametrize(("arch", "banks"), [("gfx942", 32), ("gfx950", 64)])
+def test_the_swizzle_spreads_the_transpose_over_the_banks(arch: str, banks: int) -> None:
     def cycles(module: ModuleType) -> list[tuple[int, int]]:
-        art = module.compile_kernel("transpose", 64, 64, stop_after="llvm")
+        art = module.compile_kernel("transpose", 64, 64, arch, stop_after="llvm")
         a = np.zeros((64, 64), np.float32)
         report = art.simulate(a, a.copy(), grid=1, profile=True)
         return [(r["lds_cycles"], r["lds_ideal_cycles"]) for r in report.lines if r["lds_bytes"]]
 
     (write, least), (read, least_read) = cycles(example("02_tiled_copy"))
-    assert write == least and read == least_read
-    plain = load("02_tiled_copy", ("fx.Swizzle(5, 2, 6)", "fx.Swizzle(0, 2, 6)"))
-    assert cycles(plain) == [(least, least), (32 * least, least)]
+    assert write == least and read == least_read == 64 * 64 // banks
+    plain = load("02_tiled_copy", ("fx.Swizzle(6, 2, 6)", "fx.Swizzle(0, 2, 6)"))
+    assert cycles(plain) == [(least, least), (banks * least, least)]
 
 
 @pytest.mark.parametrize("turned", [False, True])
