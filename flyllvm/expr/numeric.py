@@ -235,6 +235,24 @@ def as_numeric(x: Any, like: type[Numeric] | None = None) -> Numeric:
     raise TraceError(f"{x!r} is not a number", fix="use Python or traced numbers")
 
 
+def refuse_too_large(value: Any, cls: type[Numeric]) -> None:
+    """Refuses a Python int whose bits do not fit an integer type: what is written down should be what is stored.
+
+    Raises:
+        TraceError: It does not fit, neither as a signed nor as an unsigned number.
+    """
+    if (
+        type(value) is int
+        and cls.signed is not None
+        and cls.width > 1
+        and not -(1 << cls.width >> 1) <= value < 1 << cls.width
+    ):
+        raise TraceError(
+            f"{value} as {cls}: it has more than {cls.width} bits",
+            fix=f"use a number that fits, a wider type, or {cls}({value}) to keep the low bits",
+        )
+
+
 def _fits(x: int, like: type[Numeric]) -> bool:
     if like.signed is None:
         return abs(x) < 1 << 1000 and abs(round_float(float(x), like)) != float("inf")

@@ -9,7 +9,7 @@ from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .leaves import to_leaves
-from .numeric import BY_IR, Int8, Int32, Int64, Numeric, as_numeric
+from .numeric import BY_IR, Int8, Int32, Int64, Numeric, as_numeric, refuse_too_large
 from .vector import Vector
 
 if TYPE_CHECKING:
@@ -145,7 +145,12 @@ class Pointer:
         return Vector(v, pointer.dtype) if isinstance(v.type, t.VectorType) else pointer.dtype.wrap(v)
 
     def store(self, value: Any) -> None:
-        """Writes a number or vector, converted to the element type."""
+        """Writes a number or vector, converted to the element type.
+
+        Raises:
+            TraceError: A Python int that is no number of the element type, signed or unsigned.
+        """
+        refuse_too_large(value, self.dtype)
         v = value.to(self.dtype) if isinstance(value, Vector) else self.dtype(value)
         Builder.current().ptr_store(v.ir_value(), self._v)
 

@@ -14,7 +14,7 @@ from ..ir.builder import Builder
 from ..ir.core import Value
 from .casts import cast
 from .fastmath import emit_float
-from .numeric import BY_IR, Boolean, Int32, Numeric, NumericMeta, as_numeric, choose
+from .numeric import BY_IR, Boolean, Int32, Numeric, NumericMeta, as_numeric, choose, refuse_too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,6 +78,8 @@ class Vector:
         shape = tuple(count) if isinstance(count, (tuple, list)) else (count,)
         n = prod(flat_shape(shape))
         b = Builder.current()
+        if dtype is not None:
+            refuse_too_large(value, dtype)
         x = as_numeric(value) if dtype is None else dtype(value)
         if isinstance(x._v, Value):
             return Vector(b.broadcast(x._v, n), type(x), shape)

@@ -330,3 +330,19 @@ def test_a_tile_that_the_threads_do_not_cover_is_refused() -> None:
     with pytest.raises(LayoutError, match="mode 0 has 112 elements, the tile 96") as e:
         flyc.compile(strided(112), "bf16[112,64]{align=16}", arch="gfx942", stop_after="llvm")
     assert "test_tensor.py:" in str(e.value.where)
+
+
+@pytest.mark.parametrize("use", ["element", "pointer", "fill"])
+def test_a_python_int_that_does_not_fit_the_elements_is_refused(use: str) -> None:
+    with Tracing() as k:
+        x = fx.TensorSpec(fx.Uint8, (4,)).declare(k.kernel, "x", {})
+        write = {
+            "element": lambda v: x.__setitem__(0, v), "pointer": lambda v: x.iter.store(v), "fill": lambda v: x.fill(v)
+        }[use]  # fmt: skip
+        for wrong in (256, -129, 2**40):
+            with pytest.raises(
+                TraceError, match=rf"{wrong} as \w+: it has more than 8 bits\n  fix: use a number that fits"
+            ):
+                write(wrong)
+        for right in (255, -128, fx.Uint8(256)):
+            write(right)
