@@ -124,6 +124,18 @@ def state_and_flags(ops: list[Atom]) -> Iterator[str]:
         yield from (f"- `{name}`, 0 to {most}: {doc}" for name, (most, doc) in flags.items())
 
 
+def conversions() -> Iterator[str]:
+    """The conversions of small floats, which are no atoms."""
+    from flyllvm.atoms.rocdl import conversions as module
+
+    yield from ("## Conversions of small floats", "", (module.__doc__ or "").strip().replace("``", "`"), "")
+    yield "They are no atoms: `flyllvm.expr.rocdl.cvt.convert(name, ...)` calls one."
+    yield from ("", "| name | result | operands | targets |", "|---|---|---|---|")
+    for row in module.ROWS.values():
+        yield f"| `{row.python_name}` | `{row.result}` | `{', '.join(row.args)}` | {', '.join(row.chips)} |"
+    yield ""
+
+
 def page() -> str:
     """The whole page."""
     lines = [HEAD]
@@ -140,6 +152,7 @@ def page() -> str:
         lines += [*state_and_flags(ops), ""]
         lines += matrix_rows(matrix) if matrix else copy_rows(copies) if copies else _plain(ops)
         lines.append("")
+    lines += conversions()
     return "\n".join(lines).replace("\n\n\n\n", "\n\n").replace("\n\n\n", "\n\n")
 
 

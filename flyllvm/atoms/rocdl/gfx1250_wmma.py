@@ -5,6 +5,9 @@
 K goes round the two lane halves in chunks: of 2 values for f32, of 32 for operands of 6 and 4 bits, of 8 otherwise.
 Accumulators of all widths have row ``8*(t/16) + v`` at value ``v``.
 
+Sources disagree on whether the unscaled K = 128 rows of 8-bit floats go in chunks of 8 or 16; unscaled, that is a
+question of rounding order alone.
+
 6-bit and 4-bit operands without scales are one instruction for all pairs; an 8-bit operand with a narrower one is
 left out, because public sources disagree on the K order of that mix (use ``gfx1250.wmma_scale`` with scales of 127).
 The f16 rows of 8-bit floats with K = 64 are in no published register map: their layouts are those of the f32 rows.
