@@ -118,3 +118,25 @@ def compile_tile(tile_m=256, tile_n=256, tile_k=64, arch="gfx942", fence=0, **op
     """The kernel for one tile size."""
     constants = {"tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k, "fence": fence}
     return flyc.compile(gemm_tile, OPERAND, OPERAND, OPERAND, arch=arch, constants=constants, **options)
+
+
+@flyc.kernel(known_block_size=(256, 1, 1))
+def add(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+    """C = A + B for f32 arrays: four elements per thread, bounds by the buffer descriptors, no mask."""
+    start = (fx.block_idx.x * 256 + fx.thread_idx.x) * 4
+    atom, piece = fx.make_copy_atom(fx.rocdl.BufferCopy(128), fx.Float32), fx.make_layout(4, 1)
+    places = []
+    for tensor in (A, B, C):
+        buffer = fx.rocdl.make_buffer_ptr(tensor.iter, tensor.shape[0] * 4)
+        places.append(fx.make_view(buffer, fx.make_layout(tensor.shape[0], 1)).at(start, piece))
+    a, b, c = (fx.make_rmem_tensor(4, fx.Float32) for _ in places)
+    fx.copy(atom, places[0], a)
+    fx.copy(atom, places[1], b)
+    c.store(a.load() + b.load())
+    fx.copy(atom, c, places[2])
+
+
+def compile_add(arch="gfx942", **options):
+    """The vector add."""
+    spec = "f32[?]:(1){align=16}"
+    return flyc.compile(add, spec, spec, spec, arch=arch, **options)
