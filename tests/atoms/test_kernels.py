@@ -20,6 +20,7 @@ from flyllvm.atoms.rocdl.gfx1250_global_load_async_lds import Gfx1250GlobalLoadA
 from flyllvm.atoms.universal_atomic import UniversalAtomic
 from flyllvm.expr.rocdl.async_lds import asyncmark, wait_asyncmark
 from flyllvm.expr.rocdl.load_tr import DSLoadTr, GlobalLoadTr
+from flyllvm.expr.rocdl.tdm import make_tdm_atom
 from flyllvm.expr.rocdl.wmma import WMMA
 
 pytestmark = [pytest.mark.llvm, pytest.mark.sim]
@@ -194,3 +195,43 @@ def test_constructors_refuse_what_the_target_lacks() -> None:
     ):
         with pytest.raises(flyllvm.FlyError, match=fix):
             flyc.compile(using(make), one, arch="gfx942")
+
+
+def test_a_tensor_copy_takes_its_strides_and_extents_from_the_tensor() -> None:
+    @flyc.kernel(known_block_size=(128, 1, 1))
+    def load(src: fx.Tensor, dst: fx.Tensor):
+        row = fx.block_idx.x * 64
+        lds = fx.make_view(fx.shared_memory(fx.Float16, 64 * 40), fx.make_layout((64, 32), (40, 1)))
+        atom = make_tdm_atom(src, (64, 32), (row, 0), num_warps=4, pad_interval=32, pad_amount=8)
+        first = fx.make_layout(1, 1)
+        fx.copy_atom_call(atom, src.at(fx.Int64(row) * src.stride[0], first), lds.at(0, first))
+        fx.rocdl.s_wait_tensorcnt(0)
+        fx.barrier()
+        lane = fx.thread_idx.x
+        held = fx.make_rmem_tensor(8, fx.Float16)
+        wide, eight = fx.make_copy_atom(fx.UniversalCopy(128), fx.Float16), fx.make_layout(8, 1)
+        fx.copy(wide, lds.at(lane // 2 * 40 + lane % 2 * 8, eight), held)
+        fx.copy(wide, held, dst.at(lane * 8, eight))
+
+    art = flyc.compile(load, "f16[?,?]:(?,1){div=8,align=16}", "f16[1024]:(1){align=16}", arch="gfx1250")
+    text = str(art.assembly)
+    assert len(re.findall(r"\ttensor_load_to_lds ", text)) == 1 and "s_wait_tensorcnt 0x0" in text
+    assert "118554624" not in text  # 32 after 8, not 64 after 8
+    assert "llvm.amdgcn.tensor.load.to.lds.d2" in art.llvm_ir
+
+
+def test_a_tensor_copy_is_refused_where_the_descriptor_cannot_follow() -> None:
+    def using(tile: tuple[int, ...], spec: str, arch: str) -> None:
+        @flyc.kernel(known_block_size=(32, 1, 1))
+        def kernel(x: fx.Tensor):
+            make_tdm_atom(x, tile)
+
+        flyc.compile(kernel, spec, arch=arch)
+
+    for tile, spec, arch, fix in (
+        ((64,), "f16[?,?]:(?,1)", "gfx1250", "give tile, coordinate and tensor one rank"),
+        ((64, 32), "f16[?,?]:(1,?)", "gfx1250", "reorder the modes"),
+        ((64, 32), "f16[?,?]:(?,1)", "gfx950", "no tensor data mover"),
+    ):
+        with pytest.raises(flyllvm.FlyError, match=fix):
+            using(tile, spec, arch)

@@ -2,8 +2,8 @@
 
 ``fly_rocdl.gfx1250.tdm<64x32, f16, warps = 4, padInterval = 32, padAmount = 8>``.  One call moves the whole tile: its
 extents stand outermost first, up to five of them, and the innermost dimension is contiguous in memory.  The tile lies
-in LDS row by row.  Global to shared memory loads, shared to global memory stores; wait with
-``fx.rocdl.s_wait_tensorcnt``.
+in LDS row by row.  The operands are views of the tile's first element in either memory.  Global to shared memory
+loads, shared to global memory stores; wait with ``fx.rocdl.s_wait_tensorcnt``.
 
 ``warps`` waves share the tile by its outermost dimension; every wave of the workgroup must make the call.
 ``padInterval`` and ``padAmount``, in elements, insert space after so many elements; whole dwords, the interval a power
