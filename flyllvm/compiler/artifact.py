@@ -269,10 +269,16 @@ def _three(size: Any, what: str) -> tuple[int, int, int]:
     Raises:
         LaunchError: They are no positive ints.
     """
+    from operator import index
+
     from ..errors import LaunchError
 
-    parts = (size,) if isinstance(size, int) else tuple(size)
-    if not 1 <= len(parts) <= 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in parts):
+    parts = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    try:
+        sizes = tuple(-1 if isinstance(n, bool) else index(n) for n in parts)
+    except TypeError:
+        sizes = ()
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
         raise LaunchError(f"{what}={size!r}", fix="use one to three positive ints")
-    x, y, z = (*parts, 1, 1)[:3]
+    x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z

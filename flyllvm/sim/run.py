@@ -27,9 +27,9 @@ _CHUNK_LDS_BYTES = 48 << 20
 
 
 def _dims(name: str, value: Any) -> tuple[int, int, int]:
-    items = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
-    if not 1 <= len(items) <= 3 or not all(isinstance(i, (int, np.integer)) and i > 0 for i in items):
-        raise LaunchError(f"{name} is {value!r}", fix="pass one to three positive ints")
+    items = tuple(value) if isinstance(value, (tuple, list, np.ndarray)) else (value,)
+    if not 1 <= len(items) <= 3 or not all(isinstance(i, (int, np.integer)) and 0 < i < 1 << 31 for i in items):
+        raise LaunchError(f"{name} is {value!r}", fix="pass one to three positive ints, each below 2**31")
     padded = (*map(int, items), 1, 1)
     return padded[0], padded[1], padded[2]
 

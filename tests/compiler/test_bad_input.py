@@ -288,8 +288,12 @@ def test_a_launch_with_other_blocks_grids_or_argument_counts_is_refused() -> Non
     a = np.zeros(4, np.float32)
     with pytest.raises(LaunchError, match=r"fix: it is compiled for \(64, 1, 1\)"):
         art.simulate(a, grid=1, block=32)
-    with pytest.raises(LaunchError, match="use one to three positive ints"):
-        art.simulate(a, grid=0)
+    for grid in (0, 1.5, True, (1, 1, 1, 1), ()):
+        with pytest.raises(LaunchError, match="use one to three positive ints"):
+            art.simulate(a, grid=grid)
+    with pytest.raises(LaunchError, match=r"below 2\*\*31"):
+        art.simulate(a, grid=2**31)
+    art.simulate(a, grid=np.int64(1))
     with pytest.raises(LaunchError, match="pass 1 argument"):
         art.simulate(a, a, grid=1)
 

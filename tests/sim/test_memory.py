@@ -393,6 +393,7 @@ def test_wrong_arguments_are_refused(args: list[Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"grid": 2**31}, "each below 2\\*\\*31"), ({"grid": 1.5}, "grid is 1.5"),
         ({"grid": 0}, "grid is 0"), ({"block": (1, 2, 3, 4)}, "one to three positive ints"),
         ({"block": 2048}, "use smaller workgroups"), ({"dynamic_lds_bytes": 70000}, "needs 70000 bytes of LDS"),
         ({"block": 32}, "was compiled for 64 to 64"), ({"kernel": "no"}, "has no kernel @no"),
