@@ -135,10 +135,16 @@ from .views import (
     zipped_divide,
 )
 
-#: Names of FlyDSL that are not here, and why.
+#: Names of FlyDSL that are not here, and what to do.
 _ABSENT = {
     "Float8E4M3": "no AMD chip has it; use Float8E4M3FN or Float8E4M3FNUZ",
     "Float8E4M3B11FNUZ": "no AMD chip has it; use Float8E4M3FNUZ",
+    # Types of MLIR, which older programs build.
+    "AddressSpace": "name the space: 'global', 'shared', 'register'",
+    "LayoutType": "pass a layout: fx.make_layout(shape, stride)",
+    "MemRefType": "pass the number type: fx.memref_alloca(fx.Float32, layout)",
+    "SwizzleType": "use fx.Swizzle(mask, base, shift)",
+    "T": "pass number types: fx.Float32, fx.Int32, ...",
 }
 
 

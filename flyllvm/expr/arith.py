@@ -8,3 +8,10 @@ from .vector import where as select
 __all__ = [
     "ceildiv", "cmpf", "cmpi", "max", "maximumf", "maxnumf", "min", "minimumf", "minnumf", "select", "shrui",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    # Older programs name the operations of MLIR: addf, mulf, trunc_f, constant.
+    raise AttributeError(
+        f"fx.arith has no {name!r}: write operators (a + b), plain numbers, and x.to(dtype) for conversions"
+    )

@@ -75,6 +75,13 @@ def test_every_name_is_there_and_documented(place: str) -> None:
 def test_absent_names_say_what_to_use() -> None:
     for home, name, use in (
         (fx, "Float8E4M3B11FNUZ", "Float8E4M3FNUZ"),
+        (fx, "SwizzleType", "fx.Swizzle(mask, base, shift)"),
+        (fx, "MemRefType", "fx.memref_alloca(fx.Float32, layout)"),
+        (fx, "LayoutType", "fx.make_layout(shape, stride)"),
+        (fx, "AddressSpace", "'shared'"),
+        (fx, "T", "fx.Float32"),
+        (fx.arith, "addf", "a + b"),
+        (fx.arith, "trunc_f", "x.to(dtype)"),
         (fx.rocdl, "asyncmark", "s_waitcnt"),
         (fx.rocdl, "mfma_f32_16x16x16f16", "fx.rocdl.MFMA"),
         (fx.rocdl, "tensor_load_to_lds", "intrinsic("),
