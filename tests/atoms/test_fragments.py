@@ -11,6 +11,7 @@ import pytest
 
 from flyllvm.atoms import all_rows
 from flyllvm.atoms.base import Stateful
+from flyllvm.atoms.flags import FlaggedRowMma
 from flyllvm.atoms.rows import RowMma
 from flyllvm.codegen.options import Options
 from flyllvm.compiler.pipeline import lower
@@ -65,22 +66,40 @@ def raw(op: RowMma, values: np.ndarray, which: int, flavour: str | None) -> np.n
     return np.ascontiguousarray(probes.pack(values, element, flavour)).reshape(-1).view(np.uint8).copy()
 
 
-def scale_registers(op: RowMma, codes: np.ndarray) -> np.ndarray:
+def scale_registers(op: RowMma, codes: np.ndarray, selector: int = 0) -> np.ndarray:
     """Scale operands of all lanes for E8M0 codes ``(rows, blocks)``; bytes that nobody selects hold nonsense."""
     rows, blocks = codes.shape
     if op.row.wave == 64:
         held = np.full((64, 4), 200, np.uint8)
-        held[:, 0] = codes.T.reshape(-1)
+        held[:, selector] = codes.T.reshape(-1)
         return held.view(np.uint32).reshape(-1)
     held = np.full((32, blocks), 200, np.uint8)
-    held[:rows] = codes
+    held[16 * selector : 16 * selector + rows] = codes
     return held.view(np.uint32 if blocks == 4 else np.uint64).reshape(-1)
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
 def test_a_kernel_on_raw_fragments_gives_the_exact_product(op: RowMma) -> None:
-    op = with_signs(op)
+    check(with_signs(op))
+
+
+SELECTORS = ("opselA", "opselB")
+SCALED = [op for op in ROWS if isinstance(op, FlaggedRowMma) and any(f.name in SELECTORS for f in op.flags_of(op.row))]
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("op", SCALED, ids=lambda op: op.name)
+def test_selectors_pick_the_byte_or_the_lanes_of_the_scales(op: FlaggedRowMma) -> None:
+    for step in (0, 1):
+        flags = {f.name: max(f.maximum - step, 0) for f in op.flags_of(op.row) if f.name in SELECTORS}
+        if "opselA" in flags:
+            flags["opselA"] = flags["opselB"] ^ 1  # another one than B's
+        check(type(op)(op.row, flags))
+
+
+def check(op: RowMma) -> None:
+    """Compiles the atom to LLVM IR, runs it on random integers and compares with NumPy."""
     target = Target.parse(op.targets[-1], op.row.wave)
     f = fragments(op)
     rng = np.random.default_rng(11)
@@ -96,10 +115,11 @@ def test_a_kernel_on_raw_fragments_gives_the_exact_product(op: RowMma) -> None:
     d = np.zeros_like(operands[2])
     args: list[np.ndarray] = [*operands, d]
     if block := scale_block(op):
-        for rows, matrix in ((f.m, a), (f.n, b.swapaxes(2, 3))):
+        flags = op.flags if isinstance(op, FlaggedRowMma) else {}
+        for rows, matrix, selector in ((f.m, a, "opselA"), (f.n, b.swapaxes(2, 3), "opselB")):
             codes = rng.integers(ONE - 3, ONE + 4, (rows, f.k // block)).astype(np.uint8)
             matrix *= np.repeat(numerics.decode_e8m0(codes), block, axis=1)
-            args.append(scale_registers(op, codes))
+            args.append(scale_registers(op, codes, flags.get(selector, 0)))
     simulate(kernel(op, target), kernel="k", grid=(1,), block=(op.row.wave,), args=args, target=target)
     dtype = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i32": np.int32}[op.row.elements[2]]
     got = probes.unpack(d.view(dtype).reshape(1, f.lanes, -1), op.row.elements[2]).reshape(-1)
