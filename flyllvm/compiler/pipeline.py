@@ -62,7 +62,7 @@ def atoms_stage(module: Module, target: Target) -> Module:
     from ..passes import expand
 
     for i, kernel in enumerate(module.kernels):
-        verify(kernel, "fly", target)
+        verify(kernel, "fly", target, changes_only=True)
         module.kernels[i] = expand(kernel, target)
         verify(module.kernels[i], "atoms", target, changes_only=True)
     return module

@@ -61,7 +61,9 @@ class IndexBuilder:
                 attrs = {"overflow": ("nsw", "nuw") if nuw else ("nsw",)}
             else:
                 rng = None
-        v = self.emit(name, [x, y], [x.type], attrs).results[0]
+        made = self.emit(name, [x, y], [x.type], attrs)
+        made.checked = True  # two integers of one width: right by construction
+        v = made.results[0]
         v.divisibility = max(v.divisibility, div) if div else v.divisibility
         if rng is not None:
             v.range = rng

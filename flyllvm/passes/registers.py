@@ -53,6 +53,10 @@ class Root:
             index += 1
 
 
+#: Dialects whose operations take numbers and vectors only.
+_NUMBERS = ("arith.", "vector.", "math.")
+
+
 class Registers:
     """Register memory of a kernel: roots, the place every pointer names, cells written by regions."""
 
@@ -102,11 +106,12 @@ class Registers:
     # --- the analysis ----------------------------------------------------------------------------
 
     def _visit(self, op: Op) -> None:
-        handler = _VISITORS.get(op.name)
+        name = op.name
+        handler = _VISITORS.get(name)
         if handler is not None:
             handler(self, op)
             return
-        if self._roots:
+        if self._roots and not name.startswith(_NUMBERS):
             for v in op.operands:
                 self._spoil(v)
 
