@@ -91,6 +91,8 @@ def preshuffle_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
         """The tiles of a K step: A to registers, B to a stage of its fragment."""
         fx.copy(load, source_a[None, None, None, step], staged)
         fx.copy(load, source_n[None, None, None, step], target_n[None, None, None, stage])
+        # Without this the scheduler moves the loads down to where they are needed, and nobody hides their latency.
+        fx.rocdl.sched_barrier(0)
 
     def step(stage, following):
         """Computes with what stands in ``stage`` while K step ``following``, if any, comes into the other one."""

@@ -75,6 +75,8 @@ def gemm_double_buffer(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
     def fetch(step):
         for source, staged in fetches:
             fx.copy(load, source[None, None, None, step], staged)
+        # Without this the scheduler moves the loads down to the writes that need them, and nobody hides their latency.
+        fx.rocdl.sched_barrier(0)
 
     def write(stage):
         for staged, target in writes:

@@ -200,10 +200,17 @@ def test_the_pipelined_loops_move_what_they_must_and_wait_at_one_barrier_a_step(
     art = artifact(name, arch)
     (body,) = loops(instructions(art.assembly))
     assert {kind: sum(x.startswith(kind) for x in body) for kind in expected} == expected
-    assert body.count("s_barrier") == 2
-    assert [x for x in body if re.match(r"(ds|buffer|global)_", x) and not x.startswith(tuple(expected))] == []
+    # Besides: waits, the counter, and at most one addition a load, for what the counter moves.
+    rest = [x.split()[0] for x in body if not x.startswith(tuple(expected))]
+    other = {"s_barrier", "s_waitcnt", "s_nop", "s_add_i32", "s_cmp_lt_i32", "s_cbranch_scc1", "v_add_u32_e32"}
+    assert set(rest) <= other and rest.count("s_barrier") == 2
+    assert rest.count("v_add_u32_e32") <= expected["buffer_load_dwordx4"]
+    # Products stand between a step's loads and the writes to LDS that wait for them.
+    marks = (("v_mfma", "m"), ("buffer_load", "l"), ("ds_write", "w"))
+    order = "".join(mark for x in body for start, mark in marks if x.startswith(start))
+    assert [run.count("m") >= 24 for run in re.findall(r"l([^l]*?)w", order)] == [True, True]
     # The accumulators are phis of the loop, nothing is moved around.
-    assert "phi <" in art.llvm_ir and not any(x.startswith(("v_mov", "v_accvgpr")) for x in body)
+    assert "phi <" in art.llvm_ir
 
 
 def test_the_softmax_exchanges_lanes_without_lds_where_rows_of_lanes_allow_it() -> None:
