@@ -199,6 +199,47 @@ def write_frame(fd: int, message: dict[str, Any]) -> None:
         view = view[os.write(fd, view) :]
 
 
+class _Folder(str):
+    """A directory with ``/``, all that llvmlite asks of a path."""
+
+    __slots__ = ()
+
+    def __truediv__(self, name: str) -> _Folder:
+        return _Folder(os.path.join(self, name))
+
+    def __enter__(self) -> _Folder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+def import_llvmlite() -> None:
+    """Imports llvmlite without ``importlib.resources``, which it uses to find the folder it is in.
+
+    That module, with all it loads, takes a quarter of a worker's start.  Where this way does not work, what it left
+    behind is taken away, and `load_llvm` goes the long one.
+    """
+    import importlib
+    from types import ModuleType
+
+    name = "importlib.resources"
+    if name in sys.modules:
+        return
+    short: Any = ModuleType(name)
+    short.files = lambda package: _Folder(sys.modules[package].__path__[0])
+    short.as_file = lambda path: path
+    importlib.resources = sys.modules[name] = short
+    try:
+        importlib.import_module("llvmlite.binding")
+    except Exception:
+        for loaded in [m for m in sys.modules if m.split(".")[0] == "llvmlite"]:
+            del sys.modules[loaded]
+    finally:
+        # llvmlite keeps what it has; whoever asks for the module gets Python's own.
+        del sys.modules[name], importlib.resources
+
+
 def serve(source: int, sink: int) -> None:
     """Answers requests until the input ends."""
     import _thread
@@ -212,6 +253,7 @@ def serve(source: int, sink: int) -> None:
             frames.put(frame)
         os._exit(0)
 
+    import_llvmlite()
     llvm, problem = load_llvm()
     write_frame(sink, {"error": problem, "stage": "llvmlite"} if llvm is None else {"hello": os.getpid()})
     _thread.start_new_thread(listen, ())
