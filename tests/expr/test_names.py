@@ -82,7 +82,6 @@ def test_absent_names_say_what_to_use() -> None:
         (fx, "T", "fx.Float32"),
         (fx.arith, "addf", "a + b"),
         (fx.arith, "trunc_f", "x.to(dtype)"),
-        (fx.rocdl, "asyncmark", "s_waitcnt"),
         (fx.rocdl, "mfma_f32_16x16x16f16", "fx.rocdl.MFMA"),
         (fx.rocdl, "tensor_load_to_lds", "intrinsic("),
     ):

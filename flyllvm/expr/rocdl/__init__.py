@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..gpu import ballot, ds_bpermute, readfirstlane, readlane, wave_id
 from . import cdna4, cdna5
+from .async_lds import asyncmark, wait_asyncmark
 from .atoms import *  # noqa: F403
 from .buffers import (
     MAX_RECORDS,
@@ -25,6 +26,8 @@ from .convert import (
     perm_b32,
     rcp,
 )
+from .cvt import convert
+from .load_tr import DSLoadTr, GlobalLoadTr
 from .raw import (
     buffer_load_to_lds,
     cluster_workgroup_id_x,
@@ -35,6 +38,7 @@ from .raw import (
     raw_ptr_buffer_atomic_fmax,
     raw_ptr_buffer_load_lds,
 )
+from .tdm import TDM, make_tdm_atom
 from .waits import (
     iglp_opt,
     s_barrier,
@@ -58,8 +62,6 @@ from .waits import (
 
 #: Names of FlyDSL that are not here, and what to use.
 _ABSENT = {
-    "asyncmark": "LLVM 22.1 has no such marks; wait with s_waitcnt(vmcnt=n), or s_wait_asynccnt on gfx1250",
-    "wait_asyncmark": "LLVM 22.1 has no such marks; wait with s_waitcnt(vmcnt=n), or s_wait_asynccnt on gfx1250",
     "lds_transpose_load": "use the atoms cdna4.LDSReadTrans*",
     "tensor_load_to_lds": "call it by name: intrinsic('llvm.amdgcn.tensor.load.to.lds', ...)",
     "tensor_store_from_lds": "call it by name: intrinsic('llvm.amdgcn.tensor.store.from.lds', ...)",
