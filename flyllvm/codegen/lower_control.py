@@ -138,6 +138,10 @@ def _close_phis(
             )
 
 
+#: Constant steps up to here are those of tiles; larger and run-time ones are those of a grid.
+_SMALL_STEP = 1 << 12
+
+
 def _for(lw: Lowering, op: Op) -> None:
     """A loop that tests at its end, behind a guard that tests once before it."""
     em = lw.em
@@ -165,7 +169,11 @@ def _for(lw: Lowering, op: Op) -> None:
     _open_phis(lw, carried, args)
     parts = _loop_body(lw, op, carried)
     following = em.binary("add", counter, step)
-    again = em.icmp("slt", following, upper)
+    if _stays_in_type(op, upper, step):
+        again = em.icmp("slt", following, upper)
+    else:
+        # What is left, up to the whole span of the type, does not wrap as an unsigned number.
+        again = em.icmp("ult", step, em.binary("sub", upper, counter))
     latch = em.block
     starts = f"[ {lower.text}, %{entry} ], [ {following.text}, %{latch} ]"
     phis.append(f"  {counter.text} = phi {counter.type.text} {starts}{em.dbg}")
@@ -187,6 +195,25 @@ def _surely_runs(op: Op, lower: LLValue, upper: LLValue) -> bool:
         return lower.const < upper.const
     low, high = op.operands[0].range, op.operands[1].range
     return low is not None and high is not None and low[1] < high[0]
+
+
+def _range(value: LLValue, operand: Value) -> tuple[int | None, int | None]:
+    """The least and the largest number that a bound of a loop is known to be."""
+    if isinstance(value.const, int):
+        return value.const, value.const
+    return operand.range if operand.range is not None else (None, None)
+
+
+def _stays_in_type(op: Op, upper: LLValue, step: LLValue) -> bool:
+    """Whether the index behind the last iteration is taken for a number of its type.
+
+    It is where that is proved, and for small constant steps: these ask the author for a stop of at most
+    ``2**(bits - 1) - step``, as the exact test costs an instruction in every iteration.
+    """
+    if isinstance(step.const, int) and step.const <= _SMALL_STEP:
+        return True
+    high, most = _range(upper, op.operands[1])[1], _range(step, op.operands[2])[1]
+    return high is not None and most is not None and high - 1 + most < 1 << (upper.type.bits - 1)
 
 
 def _loop_body(lw: Lowering, op: Op, carried: list[_Carried]) -> list[list[LLValue]]:

@@ -60,7 +60,8 @@ def test_a_loop_is_rotated_behind_a_guard() -> None:
         CHECK-NEXT: loop0:
         CHECK-NEXT: %[[I:v[0-9]+]] = phi i32 [ 2, %entry ], [ %[[N:v[0-9]+]], %loop0 ]
         CHECK: %[[N]] = add i32 %[[I]], %step
-        CHECK-NEXT: %[[C:v[0-9]+]] = icmp slt i32 %[[N]], %n
+        CHECK-NEXT: %[[L:v[0-9]+]] = sub i32 %n, %[[I]]
+        CHECK-NEXT: %[[C:v[0-9]+]] = icmp ult i32 %step, %[[L]]
         CHECK-NEXT: br i1 %[[C]], label %loop0, label %exit0
         CHECK-NEXT: exit0:
         CHECK-NEXT: phi i32 [ 0, %entry ], [ %{{v[0-9]+}}, %loop0 ]
@@ -69,7 +70,7 @@ def test_a_loop_is_rotated_behind_a_guard() -> None:
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize(("n", "step"), [(10, 3), (3, 1), (2, 1), (-5, 1), (100, 7)])
+@pytest.mark.parametrize(("n", "step"), [(10, 3), (3, 1), (2, 1), (-5, 1), (100, 7), (2**31 - 1, 2**30)])
 def test_a_loop_runs_as_a_range_does(n: int, step: int) -> None:
     assert run(summing, [[9, 9]], n, step) == [[sum(range(2, n, step)), len(range(2, n, step))]]
 

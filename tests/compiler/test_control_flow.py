@@ -945,3 +945,21 @@ def test_control_flow_compiles_without_scratch_or_spills(kernel):
     specs = ["i32[?]", "i32[?]", fx.Int32][:count] if count != 2 else ["i32[?]", fx.Int32]
     made = flyc.compile(kernel, *specs, arch="gfx942").code_object.kernels[kernel.name]
     assert (made.scratch_bytes, made.vgpr_spill_count, made.sgpr_spill_count) == (0, 0, 0)
+
+
+@flyc.kernel
+def far(C: fx.Tensor, start: fx.Int32, stop: fx.Int32, step: fx.Int32):
+    count, by_constant = fx.Int32(0), fx.Int32(0)
+    for _ in range(start, stop, step):
+        count += 1
+    for _ in range(start, stop, 1 << 29):
+        by_constant += 1
+    C[fx.thread_idx.x] = count * 100 + by_constant
+
+
+@pytest.mark.parametrize("start", [-(2**31), -7, 0, 5, 2**31 - 3])
+@pytest.mark.parametrize("stop", [0, 2**31 - 1])
+@pytest.mark.parametrize("step", [2**28, 2**30, 2**31 - 1])
+def test_a_loop_ends_where_its_next_index_would_wrap(start, stop, step):
+    expected = len(range(start, stop, step)) * 100 + len(range(start, stop, 1 << 29))
+    assert (run(far, start, stop, step) == expected).all()
