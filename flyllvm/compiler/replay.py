@@ -212,6 +212,7 @@ class Recorder:
         self.roots: list[Any] = []
         # Host code makes atoms and layouts; they need a trace to be made in.
         self.builder = Builder(Kernel("host"), place.target)
+        self.builder.kernel.attrs["host"] = True
 
     @staticmethod
     def active() -> Recorder | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ..errors import TraceError
@@ -68,7 +69,7 @@ def _pieces(text: str) -> list[str] | None:
 
 
 def printf(*args: Any, format_str: str = "") -> None:
-    """Prints from every active lane.
+    """Prints from every active lane; in a host function, when its Python code runs.
 
     ``printf("i = {}", i)`` or ``printf(i, format_str="i = {}")``.  Layouts, tuples and vectors print as text.
 
@@ -79,4 +80,8 @@ def printf(*args: Any, format_str: str = "") -> None:
     if not format_str and args and isinstance(args[0], str) and "{" in args[0]:
         format_str, args = args[0], args[1:]
     text, values = lowered(args, format_str)
+    if Builder.current().kernel.attrs.get("host"):
+        # All values of host code are known; what is left are the doubled braces of a format.
+        sys.stdout.write(text.replace("{{", "{").replace("}}", "}") + "\n")
+        return
     Builder.current().emit("gpu.printf", [v.ir_value() for v in values], (), {"format": text})

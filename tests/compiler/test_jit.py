@@ -611,3 +611,16 @@ def test_methods_are_host_functions_and_kernels_too() -> None:
     scaler.factor = 2.0
     scaler.run(x)
     assert np.all(x == 30)
+
+
+def test_printf_in_host_code_prints_when_the_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    @flyc.jit
+    def told(x: fx.Tensor, n: fx.Int32) -> None:
+        fx.printf("n = {} of {{{}}}, {}", n, x.shape, fx.make_layout(4, 1))
+        fx.printf(n, "a {brace}")
+
+    x = np.zeros((2, 4), np.float32)
+    told(x, 3)
+    assert capsys.readouterr().out == "n = 3 of {(2,4)}, 4:1\n3 a {brace}\n"
+    told(x, 3)
+    assert capsys.readouterr().out == ""
