@@ -7,7 +7,7 @@ from typing import Any
 from .. import layout as L
 from ..ir import types as t
 from ..ir.builder import Builder
-from ..ir.core import Value
+from ..ir.core import Block, Value
 
 #: Spaces whose addresses have 64 bits.
 WIDE_SPACES = ("global", "generic", "constant")
@@ -45,6 +45,18 @@ def thread_coord(coord: Any, threads: Any, tensor: Any) -> Any:
         if isinstance(stride, int):
             total += (extent - 1) * abs(stride) if isinstance(extent, int) else _LIMIT
     return coord if total < _LIMIT else widened_coord(coord)
+
+
+def encloses_current(home: Block | None) -> bool:
+    """Whether values made in a block are known where the trace is now; always where there is no block."""
+    if home is None:
+        return True
+    block: Block | None = Builder.current().block
+    while block is not None:
+        if block is home:
+            return True
+        block = block.parent.parent if block.parent is not None else None
+    return False
 
 
 def _map(fn: Any, x: Any) -> Any:

@@ -12,12 +12,12 @@ from .. import layout as L
 from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
-from ..ir.core import Value
+from ..ir.core import Block, Value
 from .layouts import compact_basis, plain_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR, Int32, Int64, Numeric
 from .pointer import Pointer, elem_ir, moved, ptr_type
-from .reach import WIDE_SPACES, fits_32_bits, widened_coord, widened_strides
+from .reach import WIDE_SPACES, encloses_current, fits_32_bits, widened_coord, widened_strides
 from .vector import Vector
 
 
@@ -34,7 +34,7 @@ class Tensor:
         dtype: Element type.
     """
 
-    __slots__ = ("_given", "_wide", "dtype", "ptr")
+    __slots__ = ("_given", "_home", "_wide", "dtype", "ptr")
 
     def __init__(self, ptr: Value, layout: Any, dtype: type[Numeric] | None = None) -> None:
         kind = ptr_type(ptr)
@@ -43,13 +43,15 @@ class Tensor:
             raise TraceError(f"a tensor with layout {layout!r}", fix="use fx.make_layout(shape, stride)")
         self.ptr = ptr
         self._given = raw
+        self._home: Block | None = None  # where the conversions to 64 bits stand; None: there are none
         self._wide = raw if kind.space not in WIDE_SPACES or raw.is_static or fits_32_bits(raw) else None
         self.dtype = dtype if dtype is not None else BY_IR[kind.elem.text]
 
     @property
     def raw_layout(self) -> Any:
         """The layout in the algebra's form; run-time strides of memory that may be large are in 64 bits."""
-        if self._wide is None:
+        if self._wide is None or not encloses_current(self._home):
+            self._home = Builder.current().block
             self._wide = widened_strides(self._given)
         return self._wide
 

@@ -963,3 +963,23 @@ def far(C: fx.Tensor, start: fx.Int32, stop: fx.Int32, step: fx.Int32):
 def test_a_loop_ends_where_its_next_index_would_wrap(start, stop, step):
     expected = len(range(start, stop, step)) * 100 + len(range(start, stop, 1 << 29))
     assert (run(far, start, stop, step) == expected).all()
+
+
+@flyc.kernel
+def siblings(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    x = fx.Int32(0)
+    if t < n:
+        x = A[t, 1]
+    if t > n:
+        x = A[t, 2]
+    for i in range(n):
+        x += A[i, 0]
+    C[t] = x
+
+
+def test_a_matrix_of_run_time_extents_is_read_in_branches_side_by_side():
+    a, out = np.arange(LANES * 3, dtype=np.int32).reshape(LANES, 3), np.zeros(LANES, np.int32)
+    compiled(siblings, "i32[?]", "i32[?,?]", fx.Int32).simulate(out, a, 7, grid=1, block=LANES)
+    t = np.arange(LANES)
+    assert (out == np.where(t < 7, a[:, 1], np.where(t > 7, a[:, 2], 0)) + a[:7, 0].sum()).all()
