@@ -7,7 +7,6 @@ value later.  LLVM would drop what is left behind too, but sees its uses of othe
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 _NAMES = re.compile(r"%v\d+").findall
 _PURE = frozenset(
@@ -20,25 +19,30 @@ _PURE = frozenset(
 def drop_dead(segments: list[list[str]]) -> list[str]:
     """The lines of a function body without the pure instructions that nothing needs."""
     lines = [line for segment in segments for line in segment]
-    uses = Counter(_NAMES("\n".join(lines)))
-    # A value that is named once is named by its definition only.
-    dead = [name for name, count in uses.items() if count == 1]
-    if not dead:
+    needs: dict[str, list[str]] = {}
+    defines: list[str] = []
+    work: list[str] = []
+    for line in lines:
+        names = _NAMES(line)
+        if names and _is_pure(line):
+            needs[names[0]] = names
+            defines.append(names[0])
+        else:
+            work += names
+            defines.append("")
+    live = set(work)
+    while work:
+        for name in needs.get(work.pop(), ()):
+            if name not in live:
+                live.add(name)
+                work.append(name)
+    if live.issuperset(needs):
         return lines
-    at = {line[2 : line.find(" ", 3)]: i for i, line in enumerate(lines) if line.startswith("  %v")}
-    dropped: set[int] = set()
-    while dead:
-        i = at.get(dead.pop())
-        if i is None or not _is_pure(lines[i]):
-            continue
-        dropped.add(i)
-        for name in _NAMES(lines[i]):
-            uses[name] -= 1
-            if uses[name] == 1:
-                dead.append(name)
-    return [line for i, line in enumerate(lines) if i not in dropped]
+    return [line for line, name in zip(lines, defines, strict=True) if not name or name in live]
 
 
 def _is_pure(line: str) -> bool:
+    if line[2] != "%":
+        return False
     start = line.find(" = ") + 3
     return line[start : line.find(" ", start)] in _PURE
