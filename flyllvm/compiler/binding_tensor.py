@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import layout as L
 from ..errors import LaunchError
+from ..expr.leaves import IntTuple
 from ..expr.specs import TensorSpec
 from .binding_fit import run_time_leaves
 from .binding_types import ALIGN_OF, HOST, flat_leaves
@@ -55,7 +56,7 @@ class TensorArg:
         owner: Any = None,
         writable: bool = True,
     ) -> None:
-        self.dtype, self.shape, self.stride = dtype, shape, stride
+        self.dtype, self.shape, self.stride = dtype, IntTuple(shape), IntTuple(stride)
         self.address, self.where, self.owner, self.writable = address, where, owner, writable
         self.name = "tensor"
         self.slot: int | None = None
@@ -96,7 +97,7 @@ class TensorArg:
         for x in (*flat_leaves(self.shape), *flat_leaves(self.stride)):
             if isinstance(x, Unknown):
                 x.__index__()
-        return L.Layout(self.shape, self.stride)
+        return L.Layout(tuple(self.shape), tuple(self.stride))
 
     @property
     def layout(self) -> Any:

@@ -624,3 +624,15 @@ def test_printf_in_host_code_prints_when_the_code_runs(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "n = 3 of {(2,4)}, 4:1\n3 a {brace}\n"
     told(x, 3)
     assert capsys.readouterr().out == ""
+
+
+def test_shapes_unpack_in_host_code_as_in_kernels() -> None:
+    seen = []
+
+    @flyc.jit
+    def told(x: fx.Tensor) -> None:
+        rows, columns = x.shape.unpack()
+        seen.append((rows, columns, x.stride.unpack(), x.shape == (2, 4)))
+
+    told(np.zeros((2, 4), np.float32))
+    assert seen == [(2, 4, (4, 1), True)]
