@@ -98,8 +98,6 @@ class Compiler:
             raise TraceError(f"compile({fn!r})", fix="pass a function decorated with @flyc.kernel or @flyc.jit")
         if not ssa or limits is not None:
             raise TraceError(f"compile({fn!r}) with ssa or limits", fix="give them for a kernel")
-        if not cache:
-            raise TraceError(f"compile({fn!r}) with cache=False", fix="give it for a kernel, or set FLYLLVM_CACHE=0")
         from .compile_jit import compile_jit
 
         return compile_jit(fn, args, target, constants, hints, stop_after, cache)

@@ -17,7 +17,7 @@ from flyllvm.compiler.cache import store
 from flyllvm.compiler.cache.entry import Damaged, decode, encode
 from flyllvm.compiler.cache.store import Cache, parse_size
 from flyllvm.compiler.cache.world import Unknown, World
-from flyllvm.errors import CodegenError, TraceError
+from flyllvm.errors import CodegenError
 
 ROOT = Path(__file__).parents[2]
 
@@ -422,15 +422,6 @@ def test_a_kernel_that_reads_the_world_is_compiled_all_the_same(cached: Path) ->
         art = flyc.compile(stamped, "i32[64]", arch="gfx942")
         assert art.from_cache is None and art.code_object.kernels
     assert not list(cached.glob("v1/source-*"))
-
-
-def test_a_host_function_is_not_told_to_do_without_the_cache() -> None:
-    @flyc.jit
-    def host() -> None:
-        return None
-
-    with pytest.raises(TraceError, match="FLYLLVM_CACHE=0"):
-        flyc.compile(host, arch="gfx942", cache=False)
 
 
 @pytest.mark.llvm
