@@ -13,6 +13,7 @@ from .. import layout as L
 from ..errors import LaunchError
 from ..expr.leaves import IntTuple
 from ..expr.specs import TensorSpec
+from ..expr.tensor import HostIter
 from .binding_fit import run_time_leaves
 from .binding_types import ALIGN_OF, HOST, flat_leaves
 from .unknown import Unknown, known
@@ -73,6 +74,11 @@ class TensorArg:
     def element_type(self) -> type[Numeric]:
         """Element type."""
         return self.dtype
+
+    @property
+    def iter(self) -> HostIter:
+        """Where it begins: ``fx.make_view(fx.get_iter(x), layout)`` is ``x.view(layout)``."""
+        return HostIter(self)
 
     @property
     def ndim(self) -> int:

@@ -254,7 +254,12 @@ def _add(base: Any, offset: Any) -> Any:
 
 
 def make_view(iterator: Any, layout: Any) -> Any:
-    """Pointer and layout give a tensor, a coordinate and a layout a coordinate tensor."""
+    """Pointer and layout give a tensor, a coordinate and a layout a coordinate tensor.
+
+    In a host function the iterator of a tensor argument gives the same memory under another layout.
+    """
+    if isinstance(iterator, HostIter):
+        return iterator.tensor.view(layout)
     if isinstance(iterator, Pointer):
         return Tensor(iterator.ir_value(), layout, iterator.dtype)
     if isinstance(iterator, Value) and isinstance(iterator.type, t.PtrType):
@@ -294,9 +299,22 @@ def make_fragment_like(tensor: Any, dtype: type[Numeric] | None = None) -> Tenso
     return make_rmem_tensor(L.make_fragment_layout_like(compact_basis(plain_layout(raw))), kind)
 
 
+class HostIter:
+    """Where a tensor argument begins, in host code: something to make views of.
+
+    Attributes:
+        tensor: The argument.
+    """
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
 def get_iter(x: Any) -> Any:
     """The pointer of a tensor, the base of a coordinate tensor."""
-    return x.iter if isinstance(x, Tensor) else from_leaves(x.base)
+    return from_leaves(x.base) if isinstance(x, CoordTensor) else x.iter
 
 
 # --- elements and vectors, by the names of the IR ------------------------------------------------

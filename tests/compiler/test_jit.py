@@ -636,3 +636,25 @@ def test_shapes_unpack_in_host_code_as_in_kernels() -> None:
 
     told(np.zeros((2, 4), np.float32))
     assert seen == [(2, 4, (4, 1), True)]
+
+
+def test_a_view_in_host_code_is_made_of_the_iterator_as_in_kernels() -> None:
+    @flyc.kernel
+    def first_column(x: fx.Tensor, y: fx.Tensor) -> None:
+        y[fx.thread_idx.x] = x[fx.thread_idx.x, 0]
+
+    @flyc.jit
+    def run(x: fx.Tensor, y: fx.Tensor) -> None:
+        turned = fx.make_view(fx.get_iter(x), fx.make_layout((4, 2), (1, 4)))
+        first_column(turned, y).launch(block=4)
+
+    x, y = np.arange(8, dtype=np.int32).reshape(2, 4), np.zeros(4, np.int32)
+    run(x, y)
+    np.testing.assert_array_equal(y, [0, 1, 2, 3])
+
+    @flyc.jit
+    def outside(x: fx.Tensor) -> None:
+        fx.make_view(fx.get_iter(x), fx.make_layout(9, 1))
+
+    with pytest.raises(LaunchError, match="fix: stay inside the tensor"):
+        outside(x)
