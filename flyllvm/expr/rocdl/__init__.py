@@ -72,5 +72,7 @@ _ABSENT = {
 def __getattr__(name: str) -> object:
     if name.startswith(("mfma_", "wmma_", "smfmac_", "swmmac_")):
         raise AttributeError(f"fx.rocdl has no {name!r}: use fx.rocdl.MFMA / WMMA, or intrinsic('llvm.amdgcn. ...')")
+    if name.startswith("BufferLDST"):
+        raise AttributeError(f"fx.rocdl has no {name!r}: use {name.replace('LDST', 'Copy')}")
     why = _ABSENT.get(name)
     raise AttributeError(f"fx.rocdl has no {name!r}" + (f": {why}" if why else ""))
