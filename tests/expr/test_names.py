@@ -83,6 +83,7 @@ def test_absent_names_say_what_to_use() -> None:
         (fx.arith, "addf", "a + b"),
         (fx.arith, "trunc_f", "x.to(dtype)"),
         (fx.rocdl, "mfma_f32_16x16x16f16", "fx.rocdl.MFMA"),
+        (fx.rocdl, "BufferLDST128b", "use BufferCopy128b"),
         (fx.rocdl, "tensor_load_to_lds", "intrinsic("),
     ):
         assert not hasattr(home, name)
