@@ -155,7 +155,7 @@ def _for(lw: Lowering, op: Op) -> None:
             lw.values[result] = lw.values.get(init)
         return
     loop, leave = em.new_labels("loop", "exit")
-    guard = None if _surely_runs(op, lower, upper) else em.icmp("slt", lower, upper)
+    guard = _guard(lw, op, lower, upper, step)
     entry = em.block
     em.push_loop()
     if guard is None:
@@ -188,6 +188,20 @@ def _for(lw: Lowering, op: Op) -> None:
             lw.values[result] = c.form.join([em.outside(p) for p in end])
         else:
             lw.values[result] = c.form.join([em.phi(s.type, [(s, entry), (e, latch)]) for s, e in zip(c.start, end)])
+
+
+def _guard(lw: Lowering, op: Op, lower: LLValue, upper: LLValue, step: LLValue) -> LLValue | None:
+    """Whether there is an iteration; ``None`` where that is certain.
+
+    A step of zero or less has none: with it the index would never reach the stop.
+    """
+    em = lw.em
+    least = _range(step, op.operands[2])[0]
+    forward = None if least is not None and least > 0 else em.icmp("sgt", step, em.const(step.type, 0))
+    if _surely_runs(op, lower, upper):
+        return forward
+    below = em.icmp("slt", lower, upper)
+    return below if forward is None else em.binary("and", below, forward)
 
 
 def _surely_runs(op: Op, lower: LLValue, upper: LLValue) -> bool:

@@ -83,6 +83,12 @@ def _traced_range(
     by = step if isinstance(step, int) else step.static_value()
     if by == 0:
         raise TraceError("range() with step 0", Builder.current().location(), "use a step that is not zero")
+    if by is None and step.range is not None and step.range[1] <= 0:
+        raise TraceError(
+            f"range() with a run-time step that is at most {step.range[1]}",
+            Builder.current().location(),
+            "a step that is known at run time must be positive: count upwards and compute the index from the counter",
+        )
     hint = _unroll(unroll, unroll_full)
     if init is None:
         loop = Loop((body,), early, late)

@@ -55,7 +55,9 @@ def test_a_loop_is_rotated_behind_a_guard() -> None:
     filecheck(
         build(summing).text(),
         """
-        CHECK: %[[G:v[0-9]+]] = icmp slt i32 2, %n
+        CHECK-DAG: %[[B:v[0-9]+]] = icmp slt i32 2, %n
+        CHECK-DAG: %[[F:v[0-9]+]] = icmp sgt i32 %step, 0
+        CHECK: %[[G:v[0-9]+]] = and i1 %[[B]], %[[F]]
         CHECK-NEXT: br i1 %[[G]], label %loop0, label %exit0
         CHECK-NEXT: loop0:
         CHECK-NEXT: %[[I:v[0-9]+]] = phi i32 [ 2, %entry ], [ %[[N:v[0-9]+]], %loop0 ]
@@ -70,9 +72,12 @@ def test_a_loop_is_rotated_behind_a_guard() -> None:
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize(("n", "step"), [(10, 3), (3, 1), (2, 1), (-5, 1), (100, 7), (2**31 - 1, 2**30)])
+@pytest.mark.parametrize(
+    ("n", "step"), [(10, 3), (3, 1), (2, 1), (-5, 1), (100, 7), (2**31 - 1, 2**30), (10, -3), (-9, -2)]
+)
 def test_a_loop_runs_as_a_range_does(n: int, step: int) -> None:
-    assert run(summing, [[9, 9]], n, step) == [[sum(range(2, n, step)), len(range(2, n, step))]]
+    expected = range(2, n, step) if step > 0 else []
+    assert run(summing, [[9, 9]], n, step) == [[sum(expected), len(expected)]]
 
 
 def test_a_loop_that_surely_runs_has_no_guard_and_one_that_never_runs_no_code() -> None:

@@ -418,3 +418,11 @@ def test_an_author_error_keeps_its_type_and_a_plain_name_error_stays():
 
     with pytest.raises(ValueError, match=re.escape("mine")):
         flyc.kernel(raises).trace(["f32[?]", fx.Int32], "gfx942")
+
+
+def test_a_run_time_step_that_is_never_positive():
+    def k(C: fx.Tensor, n: fx.Int32):
+        for _ in range(0, n, -(fx.thread_idx.x + 1)):
+            C[0] = 1.0
+
+    check(k, "for _ in", "run-time step that is at most -1", "count upwards")

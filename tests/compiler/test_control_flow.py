@@ -983,3 +983,9 @@ def test_a_matrix_of_run_time_extents_is_read_in_branches_side_by_side():
     compiled(siblings, "i32[?]", "i32[?,?]", fx.Int32).simulate(out, a, 7, grid=1, block=LANES)
     t = np.arange(LANES)
     assert (out == np.where(t < 7, a[:, 1], np.where(t > 7, a[:, 2], 0)) + a[:7, 0].sum()).all()
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 9), (9, 0), (0, 0)])
+@pytest.mark.parametrize("step", [0, -1, -3, -(2**31)])
+def test_a_run_time_step_that_is_not_positive_gives_no_iteration(start, stop, step):
+    assert (run(far, start, stop, step) == len(range(start, stop, 1 << 29))).all()
