@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import TraceError
 from ..expr.composite import Struct
+from ..expr.host import Constexpr
 from ..expr.specs import PointerSpec, ScalarSpec, Spec, StructSpec, TensorSpec, parse_spec
 from ..ir.builder import Builder
 from ..ir.core import Kernel
@@ -15,6 +16,7 @@ from ..ir.location import Frame, Location
 from ..ir.ops_control import Return
 from ..target import Target
 from .binding_call import Parameters, annotation_scope
+from .binding_values import constant_argument
 from .hints import check_hints, split_hints
 
 if TYPE_CHECKING:
@@ -64,12 +66,17 @@ class KernelFunction:
         return dict(zip(names, values, strict=True)) | (self.fn.__kwdefaults__ or {})
 
     def constants_for(self, specs: Sequence[Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The compile-time values of a call: those given, and defaults of parameters that no specification is for."""
-        out = dict(given or {})
+        """The compile-time values of a call: those given, and defaults of parameters that no specification is for.
+
+        Raises:
+            LaunchError: A value is not what ``fx.Constexpr[T]`` says.
+        """
+        kinds = dict(zip(self.parameters(), self.call_parameters().kinds))
+        out = {name: _checked(name, kinds.get(name), value) for name, value in (given or {}).items()}
         free = [n for n in self.parameters() if n not in out]
         for name, value in self.defaults().items():
             if name not in out and free.index(name) >= len(specs):
-                out[name] = value
+                out[name] = _checked(name, kinds[name], value)
         return out
 
     def trace(
@@ -151,6 +158,10 @@ class KernelFunction:
                 "launch it from host code; what kernels share is a plain function",
             )
         return KernelCall(self, args, kwargs)
+
+
+def _checked(name: str, kind: Any, value: Any) -> Any:
+    return constant_argument(name, kind, value).value if isinstance(kind, Constexpr) else value
 
 
 def as_spec(x: Any) -> Spec:

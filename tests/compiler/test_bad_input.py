@@ -378,3 +378,14 @@ def test_an_intrinsic_of_the_author_that_llvm_lacks_is_refused_at_the_line() -> 
         A[0] = fx.Int32.wrap(v)
 
     assert "amdgcn.no.such" in refused(FlyError, kernel, "i32[4]", at="no.such")
+
+
+@pytest.mark.parametrize("value", [1.5, "x", True])
+def test_a_constant_is_checked_against_its_annotation(value: Any) -> None:
+    def kernel(A: fx.Tensor, c: fx.Constexpr[int]) -> None:
+        A[0] = fx.Int32(c)
+
+    with pytest.raises(LaunchError, match=rf"argument c: {value!r} for Constexpr\[int\]\n  fix: pass a Python int"):
+        compiled(kernel, "i32[4]", constants={"c": value}, stop_after="llvm")
+    with pytest.raises(LaunchError, match="argument c"):
+        flyc.kernel(kernel).trace(["i32[4]"], "gfx942", {"c": value})
