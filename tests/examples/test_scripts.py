@@ -250,3 +250,19 @@ def test_the_softmax_runs_through_its_host_function() -> None:
     x, y = np.zeros((3, 16), np.float32), np.full((3, 16), np.nan, np.float32)
     example("06_softmax").host(x, y)
     np.testing.assert_array_equal(y, np.full((3, 16), 1 / 16, np.float32))
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx950", "gfx1100", "gfx1201", "gfx1250"])
+def test_examples_without_matrix_instructions_run_as_every_chip(arch: str) -> None:
+    add, copy, rows = (example(n) for n in ("01_vector_add_2d", "02_tiled_copy", "05_gather_scatter"))
+    assert add.check(17, 132, add.compile_vector_add_2d(None, arch))
+    assert all([copy.check(n, 64, 128, copy.compile_kernel(n, 64, 128, arch)) for n in ("tiled_copy", "transpose")])
+    assert all([rows.check(n, 45, 60, rows.compile_kernel(n, arch)) for n in ("pick", "put")])
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
+def test_examples_with_matrix_instructions_run_as_every_chip_that_has_them(arch: str) -> None:
+    tile = example("03_tiled_mma")
+    assert tile.check(tile.compile_tiled_mma(arch))
+    for name, function in GEMMS.items():
+        assert example(name).check(128, 128, 256, getattr(example(name), function)(128, 128, 256, arch))
