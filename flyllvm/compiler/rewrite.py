@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import FlyError, TraceError
 from ..expr import control_errors, control_flow, control_range
 from ..ir.location import REGION_SUFFIX, is_author_file
-from .rewrite_ast import Rewriter, local_names
-from .rewrite_nodes import HOOKS, REGION
+from .rewrite_ast import Rewriter
+from .rewrite_names import local_names
+from .rewrite_nodes import HOOKS, REGION, locate
 from .rewrite_source import find, future_flags, is_author_code
 
 if TYPE_CHECKING:
@@ -217,7 +218,8 @@ def _around(node: ast.FunctionDef, owner: str | None, code: CodeType) -> ast.Mod
     for n in (maker, *body):
         if n is not node:
             ast.copy_location(n, node)
-    return ast.fix_missing_locations(ast.Module([maker], []))
+    locate(maker, {})
+    return ast.Module([maker], [])
 
 
 def _plain_in(namespace: dict[str, Any], local: set[str]) -> Callable[[ast.expr], bool]:

@@ -10,23 +10,36 @@ Generated names hold characters that no Python name can, so they meet none of th
 from __future__ import annotations
 
 import ast
-import copy
 from typing import TYPE_CHECKING
 
 from .rewrite_names import (
-    Nested,
     assigned,
     declared,
+    fields,
     has_walrus,
     is_range,
     leaves_by,
     read_in_functions,
     set_first,
 )
-from .rewrite_nodes import OPS, REGION, arguments, function, hook, loaded, name, place, split_yield, texts, thunk
+from .rewrite_nodes import (
+    OPS,
+    REGION,
+    arguments,
+    copied,
+    function,
+    hook,
+    loaded,
+    name,
+    place,
+    split_yield,
+    texts,
+    thunk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
 
 class _Scope:
@@ -49,7 +62,7 @@ class _Scope:
         self.first = positional[0].arg if positional else None
 
 
-class Rewriter(ast.NodeTransformer):
+class Rewriter:
     """Rewrites one function definition with everything in it.
 
     Args:
@@ -60,7 +73,29 @@ class Rewriter(ast.NodeTransformer):
     def __init__(self, plain: Callable[[ast.expr], bool]) -> None:
         self.plain = plain
         self.scope: _Scope | None = None
-        self.count = 0
+
+    def visit(self, node: ast.AST) -> Any:
+        """What stands in the place of a node: a node, or for a statement a list of them."""
+        kind = type(node)
+        if kind is ast.Name or kind is ast.Constant:
+            return node
+        method = _VISITS.get(kind)
+        return self.generic_visit(node) if method is None else method(self, node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """A node that stays, with what stands under it rewritten."""
+        have = node.__dict__
+        for field in fields(type(node)):
+            value = have.get(field)
+            if type(value) is list:
+                made: list[Any] = []
+                for x in value:
+                    new = self.visit(x) if isinstance(x, ast.AST) else x
+                    made += new if type(new) is list else [new]
+                value[:] = made
+            elif isinstance(value, ast.AST):
+                setattr(node, field, self.visit(value))
+        return node
 
     # --- functions -------------------------------------------------------------------------------
 
@@ -223,9 +258,9 @@ class Rewriter(ast.NodeTransformer):
                 last = ast.Subscript(name(item), ast.Constant(1), ast.Load())
             at = result if result is not None else body[-1]
             tail = [place(ast.Return(last), at)]
-            targets = [copy.deepcopy(t) for t in result.targets] if isinstance(result, ast.Assign) else []
+            targets = [copied(t) for t in result.targets] if isinstance(result, ast.Assign) else []
             if state is not None:
-                targets.append(copy.deepcopy(state))
+                targets.append(copied(state))
         region = self._region("body", [*lines, *self.block(body), *tail], names, node, [item])
         call = hook(
             "for_", name("range"), name(REGION + "body"), texts([n for n in names if n not in late]),
@@ -284,14 +319,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
 
-def local_names(node: ast.FunctionDef) -> set[str]:
-    """Names that are local in a function or in one nested there."""
-    found = set(assigned([node, *node.body]))
-    for n in ast.walk(node):
-        if isinstance(n, Nested):
-            found.update(x.arg for x in ast.walk(n.args) if isinstance(x, ast.arg))
-            if isinstance(n, ast.FunctionDef):
-                found.update(assigned(n.body))
-        elif isinstance(n, ast.comprehension):
-            found.update(assigned([n.target]))
-    return found
+#: Kind of node -> its method.
+_VISITS: dict[type[ast.AST], Callable[[Rewriter, Any], Any]] = {
+    getattr(ast, name.removeprefix("visit_")): method for name, method in vars(Rewriter).items() if name[:6] == "visit_"
+}

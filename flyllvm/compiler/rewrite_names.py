@@ -13,57 +13,87 @@ Nested = (*Function, ast.Lambda)
 Comprehension = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-class _Assigned(ast.NodeVisitor):
-    """Names that a scope's own statements bind, in order; nested functions and classes only by their name."""
+#: Fields whose values nobody here asks for: texts, and nodes without anything in them.
+_SKIPPED = {"ctx", "op", "ops", "id", "attr", "kind", "type_comment"}
+#: Kind of node -> its fields that can hold nodes of interest.  ``ast.walk`` and ``NodeVisitor`` find them out again at
+#: every node, which made the analysis the slowest part of a first compile.
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 
-    def __init__(self) -> None:
-        self.names: dict[str, None] = {}
 
-    def add(self, name: str | None) -> None:
-        if name is not None:
-            self.names[name] = None
+def fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """Fields of a kind of node that can hold statements, expressions and what belongs to them."""
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = tuple([f for f in kind._fields if f not in _SKIPPED])
+    return known
 
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            self.add(node.id)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        self.add(node.name)
+def children(node: ast.AST) -> list[ast.AST]:
+    """Nodes directly under a node, in the order of its fields; not contexts and operators."""
+    made: list[ast.AST] = []
+    have = node.__dict__
+    for field in fields(type(node)):
+        value = have.get(field)
+        if type(value) is list:
+            made += [x for x in value if isinstance(x, ast.AST)]
+        elif isinstance(value, ast.AST):
+            made.append(value)
+    return made
 
-    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        """A scope of its own."""
+def walk(node: ast.AST) -> list[ast.AST]:
+    """A node and all under it; not contexts and operators."""
+    found = [node]
+    for n in found:  # the list grows meanwhile
+        if type(n) is not ast.Name:
+            found += children(n)
+    return found
 
-    def visit_comprehension(self, node: ast.comprehension) -> None:
+
+#: Kind of node -> its field with a name that it binds.
+_BINDS: dict[type[ast.AST], str] = {
+    ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+    ast.MatchStar: "name",
+    ast.MatchMapping: "rest",
+}
+
+
+def _own_name(node: ast.AST) -> str | None:
+    """The name that a node itself binds, beside what stands under it."""
+    if isinstance(node, ast.Name):
+        return None if type(node.ctx) is ast.Load else node.id
+    if isinstance(node, (*Function, ast.ClassDef)):
+        return node.name
+    if isinstance(node, ast.alias):
+        return node.asname or node.name.partition(".")[0]
+    field = _BINDS.get(type(node))
+    return None if field is None else getattr(node, field)
+
+
+#: Nodes under which nothing is bound in the scope around them: a function, class or lambda is a scope of its own.
+_CLOSED = {*Nested, ast.ClassDef, ast.Name, ast.Constant}
+
+
+def _bind(node: ast.AST, names: dict[str, None]) -> None:
+    own = _own_name(node)
+    if own is not None:
+        names[own] = None
+    if isinstance(node, ast.comprehension):
         # The target belongs to the comprehension; only := escapes from it.
         for part in (node.iter, *node.ifs):
-            self.visit(part)
-
-    def visit_alias(self, node: ast.alias) -> None:
-        self.add(node.asname or node.name.partition(".")[0])
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        self.add(node.name)
-        self.generic_visit(node)
-
-    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
-        self.add(node.name)
-        self.generic_visit(node)
-
-    visit_MatchStar = visit_MatchAs
-
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
-        self.add(node.rest)
-        self.generic_visit(node)
+            _bind(part, names)
+    elif type(node) not in _CLOSED:
+        for child in children(node):
+            _bind(child, names)
 
 
 def assigned(nodes: Iterable[ast.AST]) -> list[str]:
     """Names bound by statements or expressions of one scope, in order."""
-    found = _Assigned()
+    found: dict[str, None] = {}
     for node in nodes:
-        found.visit(node)
-    return list(found.names)
+        _bind(node, found)
+    return list(found)
 
 
 def declared(body: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
@@ -81,8 +111,9 @@ def declared(body: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
 
 def blocks(node: ast.AST) -> Iterator[ast.AST]:
     """The statements (and handlers, and cases) directly under a node; definitions stand nowhere else."""
+    have = node.__dict__
     for field in ("body", "orelse", "handlers", "finalbody", "cases"):
-        inner = getattr(node, field, None)
+        inner = have.get(field)
         if type(inner) is list:
             yield from inner
 
@@ -91,10 +122,10 @@ def read_in_functions(body: Sequence[ast.stmt]) -> set[str]:
     """Names that functions, lambdas and classes inside a body mention: they may be read at any call."""
     names: set[str] = set()
     for statement in body:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, (*Nested, ast.ClassDef)):
-                names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-                names.update(x for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for x in n.names)
+                names.update(n.id for n in walk(node) if isinstance(n, ast.Name))
+                names.update(x for n in walk(node) if isinstance(n, ast.Nonlocal) for x in n.names)
     return names
 
 
@@ -107,21 +138,22 @@ def leaves_by(body: Iterable[ast.stmt]) -> str | None:
     return None
 
 
+_LEAVES = {
+    ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Yield: "yield", ast.YieldFrom: "yield",
+    ast.Await: "await",
+}  # fmt: skip
+
+
 def _leaves(node: ast.AST, in_loop: bool) -> str | None:
-    if isinstance(node, (*Nested, ast.ClassDef)):
+    kind = type(node)
+    if kind in _CLOSED:
         return None
-    if isinstance(node, (ast.Break, ast.Continue)):
-        return None if in_loop else type(node).__name__.lower()
-    name = {ast.Return: "return", ast.Yield: "yield", ast.YieldFrom: "yield", ast.Await: "await"}.get(type(node))
-    if name:
-        return name
-    if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
-        inner = {id(n) for n in node.body}
-        parts = [(n, in_loop or id(n) in inner) for n in ast.iter_child_nodes(node)]
-    else:
-        parts = [(n, in_loop) for n in ast.iter_child_nodes(node)]
-    for child, loop in parts:
-        found = _leaves(child, loop)
+    name = _LEAVES.get(kind)
+    if name is not None:
+        return None if in_loop and name in ("break", "continue") else name
+    inside = node.body if isinstance(node, (ast.For, ast.While, ast.AsyncFor)) else ()
+    for child in children(node):
+        found = _leaves(child, in_loop or child in inside)
         if found:
             return found
     return None
@@ -130,7 +162,7 @@ def _leaves(node: ast.AST, in_loop: bool) -> str | None:
 def has_walrus(*nodes: ast.AST) -> bool:
     """Whether expressions hold ``:=``, ``await`` or ``yield``, which cannot move into a function of their own."""
     kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-    return any(isinstance(n, kinds) for node in nodes for n in ast.walk(node))
+    return any(isinstance(n, kinds) for node in nodes for n in walk(node))
 
 
 def is_range(node: ast.expr) -> bool:
@@ -153,11 +185,12 @@ class _ReadFirst:
         """Reads of an expression, then what it assigns with ``:=``."""
         if node is None:
             return
+        parts = walk(node)
         own: set[str] = set()
-        for n in ast.walk(node):
+        for n in parts:
             if isinstance(n, ast.comprehension):
                 own.update(assigned([n.target]))
-        for n in ast.walk(node):
+        for n in parts:
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in done and n.id not in own:
                 self.found.add(n.id)
 
@@ -206,7 +239,7 @@ class _ReadFirst:
                 # What it reads counts wherever it is called: see read_in_functions.
                 return done | {s.name}
             case ast.Delete():
-                names = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+                names = {n.id for t in s.targets for n in walk(t) if isinstance(n, ast.Name)}
                 self.found |= names - done
                 return done - names
             case ast.Import() | ast.ImportFrom():
@@ -216,7 +249,7 @@ class _ReadFirst:
     def other(self, s: ast.stmt, done: set[str]) -> set[str]:
         """Try, match and plain expressions: what they assign is not certain."""
         after = done
-        for child in ast.iter_child_nodes(s):
+        for child in children(s):
             if isinstance(child, ast.stmt):
                 after = self.statement(child, after)
             elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
@@ -241,3 +274,9 @@ def set_first(body: Sequence[ast.stmt], test: ast.expr | None = None, target: as
     walk.expression(test, set())
     done = walk.block(body, set() if target is None else walk.targets([target], set()))
     return done - walk.found
+
+
+def local_names(node: ast.FunctionDef) -> set[str]:
+    """Names that are local in a function or in anything nested there."""
+    names = {n.arg if isinstance(n, ast.arg) else _own_name(n) for n in walk(node)}
+    return {n for n in names if n is not None}

@@ -6,8 +6,9 @@ Generated names hold characters that no Python name can, so they meet none of th
 from __future__ import annotations
 
 import ast
-import copy
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from .rewrite_names import children, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +68,40 @@ def texts(names: Sequence[str]) -> ast.expr:
     return ast.Tuple([ast.Constant(n) for n in names], ast.Load())
 
 
+def copied(node: Node) -> Node:
+    """A node with copies of all under it; contexts and operators, which hold nothing, are shared."""
+    kind = type(node)
+    made = kind.__new__(kind)  # not called: a newer Python warns of missing fields
+    for key, value in node.__dict__.items():
+        if type(value) is list:
+            value = [copied(x) if isinstance(x, ast.AST) else x for x in value]
+        elif isinstance(value, ast.AST):
+            value = copied(value)
+        setattr(made, key, value)
+    return made
+
+
+def locate(node: ast.AST, at: dict[str, Any]) -> None:
+    """Gives nodes without a place that of the node around them, as ``ast.fix_missing_locations`` does.
+
+    Args:
+        node: A node whose every part has its whole place or nothing of it.
+        at: Attributes of the node around it.
+    """
+    have = node.__dict__
+    if "lineno" in have:
+        at = have
+    elif node._attributes:
+        for key in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
+            have[key] = at[key]
+    for child in children(node):
+        locate(child, at)
+
+
 def loaded(target: ast.expr) -> ast.expr:
     """An assignment target as an expression that reads it."""
-    made = copy.deepcopy(target)
-    for n in ast.walk(made):
+    made = copied(target)
+    for n in walk(made):
         if isinstance(n, (ast.Name, ast.Tuple, ast.List, ast.Attribute, ast.Subscript, ast.Starred)):
             n.ctx = ast.Load()
     return made
