@@ -8,6 +8,15 @@ instead).  A caller that embeds flyllvm catches ``FlyError``; nothing else is ra
 from __future__ import annotations
 
 
+def _shortened(text: str) -> str:
+    """The text with numbers of hundreds of digits cut: messages repeat input, and nobody reads these."""
+    if len(text) < 200:
+        return text
+    import re
+
+    return re.sub(r"\d{100,}", lambda m: f"{m[0][:12]}...({len(m[0])} digits)", text)
+
+
 class FlyError(Exception):
     """Base of all flyllvm errors.
 
@@ -18,9 +27,9 @@ class FlyError(Exception):
     """
 
     def __init__(self, what: str, where: object | None = None, fix: str | None = None) -> None:
-        self.what = what
+        self.what = what = _shortened(what)
         self.where = where
-        self.fix = fix
+        self.fix = fix if fix is None else _shortened(fix)
         super().__init__(what)
 
     def __str__(self) -> str:

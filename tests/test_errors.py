@@ -42,3 +42,9 @@ def test_one_except_clause_catches_all() -> None:
     assert len(KINDS) > 10
     with pytest.raises(FlyError):
         raise AtomError("no")
+
+
+def test_numbers_of_hundreds_of_digits_are_shortened() -> None:
+    error = FlyError(f"extent {'7' * 5000} of x", fix=f"below {'8' * 400}; {'9' * 99} stays")
+    assert error.what == "extent 777777777777...(5000 digits) of x" and str(error).startswith(error.what)
+    assert error.fix == f"below 888888888888...(400 digits); {'9' * 99} stays"

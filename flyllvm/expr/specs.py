@@ -27,6 +27,8 @@ NAMES.update({f"s{b}": TYPES[f"Int{b}"] for b in (8, 16, 32, 64)})
 
 #: Extents and strides passed at run time are non-negative 32-bit numbers.
 EXTENT_RANGE = (0, (1 << 31) - 1)
+#: Largest static extent or stride, in elements: addresses are computed in 64 bits, with a sign.
+LARGEST = (1 << 63) - 1
 
 
 class TensorSpec:
@@ -59,6 +61,8 @@ class TensorSpec:
             raise TraceError(
                 f"TensorSpec: shape {shape} and stride {stride} differ in nesting", fix="give one stride per extent"
             )
+        _fits(self.shape, "extent")
+        _fits(self.stride, "stride")
         self.align = t.natural_align(self.dtype.ir) if align is None else align
         if self.align < 1 or self.align & (self.align - 1):
             raise TraceError(f"TensorSpec: align={align} bytes", fix="use a power of two")
@@ -245,6 +249,21 @@ def _leaves(x: Any, what: str) -> Any:
     return x
 
 
+def _fits(x: Any, what: str) -> None:
+    if isinstance(x, tuple):
+        for part in x:
+            _fits(part, what)
+    elif isinstance(x, int) and x > LARGEST:
+        raise TraceError(
+            f"TensorSpec: {what} {_short(x)} is past the limit of 2**63 - 1 elements",
+            fix="use a smaller number; one row-major stride is the product of the extents behind it",
+        )
+
+
+def _short(x: int) -> str:
+    return str(x) if x < 10**40 else f"of {x.bit_length()} bits"
+
+
 def _row_major(shape: Any) -> Any:
     if not isinstance(shape, tuple):
         return 1
@@ -282,7 +301,7 @@ def parse_spec(text: str) -> Spec:
             key, _, number = part.partition("=")
             if key.strip() not in marks or not number.strip().isdigit():
                 raise ParseError(f"argument {text!r}: mark {part!r}", fix="marks are div=N and align=N (bytes)")
-            marks[key.strip()] = int(number)
+            marks[key.strip()] = _number(number.strip(), text)
     align = marks["align"] or None
     if body.startswith("ptr<") and body.endswith(">"):
         return PointerSpec(body[4:-1].strip(), align)
@@ -299,6 +318,12 @@ def parse_spec(text: str) -> Spec:
     if strides is not None and not isinstance(strides, tuple):
         strides = (strides,)
     return TensorSpec(name.strip(), extents, strides, align=align, divisibility=marks["div"])
+
+
+def _number(digits: str, whole: str) -> int:
+    if len(digits) > 100:  # Python reads numbers of some thousand digits only
+        raise ParseError(f"argument {whole!r}: a number of {len(digits)} digits", fix="the limit is 2**63 - 1")
+    return int(digits)
 
 
 def _tuple(text: str, whole: str) -> Any:
@@ -322,10 +347,10 @@ def _tuple(text: str, whole: str) -> Any:
         if word == "?":
             return None
         if word.startswith("?{div=") and word.endswith("}") and word[6:-1].isdigit():
-            return L.Dyn(divisibility=int(word[6:-1]))
+            return L.Dyn(divisibility=_number(word[6:-1], whole))
         if not word.isdigit():
             raise ParseError(f"argument {whole!r}: {word!r} is no extent", fix="use numbers and '?'")
-        return int(word)
+        return _number(word, whole)
 
     made = item()
     if pos != len(text):

@@ -119,3 +119,19 @@ def test_a_malformed_specification_says_how_to_write_it(make: Any, fix: str) -> 
     with pytest.raises(FlyError) as caught:
         make()
     assert fix in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["f32[99999999999999999999999]", "f32[4]:(9223372036854775808)", "f32[8,4294967296,4294967296]"]
+)
+def test_a_static_extent_or_stride_past_64_bits_is_refused(text: str) -> None:
+    with pytest.raises(FlyError, match=r"past the limit of 2\*\*63 - 1 elements\n  fix: use a smaller number"):
+        parse_spec(text)
+    assert str(parse_spec("i8[9223372036854775807]")) == "i8[9223372036854775807]:(1)"
+
+
+@pytest.mark.parametrize("text", ["f32[{}]", "f32[?{{div={}}}]", "f32[4]{{align={}}}"])
+def test_a_number_of_thousands_of_digits_is_refused_shortly(text: str) -> None:
+    with pytest.raises(FlyError, match=r"a number of 5000 digits\n  fix: the limit is 2\*\*63 - 1") as caught:
+        parse_spec(text.format("9" * 5000))
+    assert len(str(caught.value)) < 300
