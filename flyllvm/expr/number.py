@@ -141,6 +141,18 @@ class Numeric(metaclass=NumericMeta):
             )
         return float(known)
 
+    def __format__(self, form: str) -> str:
+        known = self.static_value()
+        if not form:
+            return str(self)
+        if known is None:
+            raise TraceError(
+                f"the format {form!r} of a run-time {type(self)}",
+                Builder.current().location(),
+                "its value is known on the GPU only: print it with fx.printf",
+            )
+        return format(known, form)
+
     def __hash__(self) -> int:
         return hash((type(self), id(self._v) if isinstance(self._v, Value) else self._v))
 

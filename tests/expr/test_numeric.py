@@ -397,3 +397,12 @@ def test_a_negative_constant_beside_an_unsigned_number_is_refused_where_its_sign
                 use()
         assert type(u + -1) is type(u & -4) is cls  # the bits are those of the sign
         assert type(k.arg(fx.Uint8) > -1) is fx.Boolean  # compares in Int32
+
+
+def test_a_format_of_a_run_time_number_is_refused() -> None:
+    with Tracing() as k:
+        x = k.arg(fx.Int32)
+        with pytest.raises(TraceError, match=r"the format '5d' of a run-time Int32\n  fix: .*fx\.printf"):
+            f"{x:5d}"
+        assert f"{x}" == str(x)
+    assert f"{fx.Int32(7):5d}" == "    7"
