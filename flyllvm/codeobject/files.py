@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from ..errors import FlyError, LinkError
 
@@ -14,19 +15,38 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
+#: Largest file that is read whole, in bytes; of a pipe or device, which has no size, less is read.
+LARGEST_FILE, LARGEST_STREAM = 1 << 30, 1 << 28
+_CHUNK = 1 << 20
+
+
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file.
 
     Raises:
-        LinkError: The file cannot be read.
+        LinkError: The file cannot be read, or is larger than any object file.
     """
     try:
         with open(path, "rb") as file:
-            return file.read()
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode):
+                _check_size(path, status.st_size, LARGEST_FILE)
+                return file.read()
+            parts, size = [], 0
+            while part := file.read(_CHUNK):
+                size += len(part)
+                _check_size(path, size, LARGEST_STREAM)
+                parts.append(part)
+            return b"".join(parts)
     except OSError as error:
         raise LinkError(
             f"cannot read the file: {error.strerror or error}", os.fspath(path), "check the path and its permissions"
         ) from None
+
+
+def _check_size(path: str | os.PathLike[str], size: int, limit: int) -> None:
+    if size > limit:
+        raise LinkError(f"more than {limit} bytes", os.fspath(path), "pass an object file or code object")
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:

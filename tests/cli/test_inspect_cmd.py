@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,28 @@ def test_bad_files_end_with_status_2_and_leave_nothing(
 def test_a_missing_file_ends_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(tmp_path / "none.o")]) == 2
     assert "cannot read the file: No such file" in capsys.readouterr().err
+
+
+def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("flyllvm.codeobject.files.LARGEST_STREAM", 1 << 22)
+    assert main(["inspect", "/dev/zero"]) == 2
+    assert "/dev/zero: more than 4194304 bytes\n  fix: pass an object file" in capsys.readouterr().err
+
+
+def test_a_file_too_large_for_an_object_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "big.o"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)  # sparse
+    assert main(["inspect", str(path)]) == 2
+    assert f"{path}: more than 1073741824 bytes" in capsys.readouterr().err
+
+
+def test_an_object_is_read_from_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    data = object_bytes("gemm_gfx942")
+    writer = threading.Thread(target=path.write_bytes, args=(data,))
+    writer.start()
+    assert main(["inspect", str(path)]) == 0
+    writer.join()
+    assert "gemm" in capsys.readouterr().out
