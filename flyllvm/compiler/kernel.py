@@ -107,9 +107,34 @@ class KernelFunction:
         b = Builder(kernel, target, fn.__code__)
         args = self._arguments(kernel, specs, self.constants_for(specs, constants))
         with b, AuthorErrors(b):
-            fn(**{name: own(value) for name, value in args.items()})
+            self._call(fn, {name: own(value) for name, value in args.items()}, b)
         kernel.body.append(Return((), (), None, (), kernel.loc))
         return kernel
+
+    def _call(self, fn: FunctionType, args: dict[str, Any], b: Builder) -> None:
+        try:
+            result = fn(**args)
+        except RecursionError as e:
+            from ..expr.control_errors import author_location
+
+            lines: dict[tuple[str, int], Frame] = {}
+            for frame in (author_location(e, b.root_code) or b.kernel.loc).frames:
+                lines.setdefault((frame.file, frame.line), frame)
+            frames = tuple(lines.values())
+            raise TraceError(
+                f"{frames[0].func} calls itself without end while {self.name} is traced",
+                Location(frames),
+                "end the recursion by a compile-time value; a condition known only at run time traces both branches, "
+                "so write a loop instead",
+            ) from None
+        if result is not None:
+            from ..expr.control_tree import describe
+
+            raise TraceError(
+                f"the kernel {self.name} returns {describe(result)}",
+                b.kernel.loc,
+                "write results into a tensor argument: a kernel returns nothing",
+            )
 
     def _location(self) -> Location:
         code = self.fn.__code__

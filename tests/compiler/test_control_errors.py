@@ -426,3 +426,28 @@ def test_a_run_time_step_that_is_never_positive():
             C[0] = 1.0
 
     check(k, "for _ in", "run-time step that is at most -1", "count upwards")
+
+
+def test_endless_recursion_names_the_line():
+    def again(x):
+        return other(x + 1)
+
+    def other(x):
+        return again(x)
+
+    def k(C: fx.Tensor, n: fx.Int32):
+        C[0] = again(0)
+
+    message = error(k)
+    assert "calls itself without end while k is traced" in message and "end the recursion by" in message
+    for fn, line in ((again, "return other"), (other, "return again"), (k, "again(0)")):
+        assert message.count(line_of(fn, line)) == 1, message
+
+
+def test_a_kernel_that_returns_a_value():
+    def k(C: fx.Tensor, n: fx.Int32):
+        C[0] = 1.0
+        return 5
+
+    message = error(k)
+    assert "the kernel k returns 5\n  fix: write results into a tensor argument" in message
