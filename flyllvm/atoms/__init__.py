@@ -7,11 +7,10 @@ its folder (``rocdl/``) and load on demand, by the mnemonic that names them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.protocols import register_payload_module
 from . import cpu, rocdl
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,12 +7,11 @@ form (load the operands, SSA form, store the result) and the predicated form com
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import TargetError
 from ..layout import Layout
 from ..target import CHIPS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 

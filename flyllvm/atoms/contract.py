@@ -7,11 +7,11 @@ row in the tests.  No structural check can see rows and columns exchanged: that 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from ..errors import AtomError
 from ..layout import flatten, recast_layout, size
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..layout import Layout
 

@@ -6,14 +6,13 @@ follow from that here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import AtomError
 from ..ir import lltype as ll
 from ..ir.protocols import MemOperand
 from ..layout import Layout
 from .base import Atom, Stateful, Stateless, describe_state
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

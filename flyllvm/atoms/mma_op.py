@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import AtomError
 from ..ir import lltype as ll
 from ..layout import size
 from .base import Atom, Stateful, Stateless, describe_state
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..ir.protocols import Emitter, LLValue, MemOperand
     from ..ir.types import ScalarType

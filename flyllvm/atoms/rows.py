@@ -6,8 +6,6 @@ intrinsic's arguments.  Verification, emission, the command line, docs and tests
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import AtomError, TargetError
 from ..ir import lltype as ll
 from ..ir.types import F32, SCALARS, ScalarType
@@ -16,6 +14,7 @@ from . import contract
 from .base import Stateless
 from .mma_op import MmaAtomOp
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

@@ -6,8 +6,6 @@ over many threads.  They hold no values of the IR: state and emission belong to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import layout as lay
 from ..errors import AtomError
 from ..ir import types as t
@@ -15,7 +13,10 @@ from ..layout import Layout, Tile
 from . import contract
 from .base import Stateful
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.protocols import CopyOp, MmaOp
     from ..layout.leaf import Leaf
     from ..state import StateStruct

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from ..ir.protocols import LLValue
     from ..target import Target
     from .function import FunctionBuilder
     from .options import Options
+else:
+    Protocol = object
 
 
 class KernelFacts:
@@ -21,9 +24,10 @@ class KernelFacts:
         max_registers: Vector registers per lane that LLVM may use at most, accumulation ones included, or ``None``.
         intrinsics: Names of the intrinsics that were emitted.
         carried_registers: 32-bit registers per lane that the kernel's loops carry, at most.
+        prints: Whether it has a trailing argument for what it prints.
     """
 
-    __slots__ = ("block_size", "carried_registers", "intrinsics", "max_registers", "name", "waves_per_eu")
+    __slots__ = ("block_size", "carried_registers", "intrinsics", "max_registers", "name", "prints", "waves_per_eu")
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class KernelFacts:
         self.max_registers = max_registers
         self.intrinsics: set[str] = set()
         self.carried_registers = 0
+        self.prints = False
 
     @property
     def threads(self) -> int | None:

@@ -212,10 +212,10 @@ _TABLE: dict[str, Handler] = {}
 def table() -> dict[str, Handler]:
     """The handler of every operation."""
     if not _TABLE:
-        from . import lower_arith, lower_atoms, lower_control, lower_gpu, lower_memory, lower_vector
+        from . import lower_arith, lower_atoms, lower_control, lower_gpu, lower_memory, lower_printf, lower_vector
 
         made: dict[str, Handler] = {}
-        for module in (lower_arith, lower_vector, lower_memory, lower_atoms, lower_control, lower_gpu):
+        for module in (lower_arith, lower_vector, lower_memory, lower_atoms, lower_control, lower_gpu, lower_printf):
             made |= module.TABLE
         # At once: another thread must not see a part of it.
         _TABLE.update(made)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import LaunchError
 from ..expr.specs import ScalarSpec, Spec, StructSpec, TensorSpec
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 #: NumPy and ml_dtypes names of the element types.
 ARRAY_DTYPES = {

@@ -6,15 +6,15 @@ repeated call uses: the signature holds all that the layout, the type and the al
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import LaunchError
 from .binding_pointer import PointerArg
 from .binding_tensor import TensorArg
 from .binding_types import DEVICE, HOST, element_type, row_major
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     Reader = Callable[[Any], TensorArg | PointerArg]
     Quick = Callable[[Any], tuple[Any, int]]

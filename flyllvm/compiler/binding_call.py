@@ -12,8 +12,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import LaunchError
 from ..expr.composite import Struct
 from ..expr.host import Constexpr, Stream
@@ -38,8 +36,10 @@ from .binding_values import (
 )
 from .freeze import Unfreezable, freeze
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from ..expr.specs import Spec
 

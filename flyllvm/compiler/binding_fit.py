@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import LaunchError
 from ..expr.specs import TensorSpec
 from .binding_types import TYPE_OF_NAME, flat_leaves
 from .unknown import Unknown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..expr.specs import Spec
     from .binding_tensor import TensorArg
 

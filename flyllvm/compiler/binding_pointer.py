@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import LaunchError
 from ..expr.specs import PointerSpec, TensorSpec
 from .binding_tensor import TensorArg
 from .binding_types import ALIGN_OF, NOWHERE
 from .unknown import Unknown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..expr.numeric import Numeric
 
 

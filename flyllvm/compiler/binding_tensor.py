@@ -7,8 +7,6 @@ bytes, unless the author says more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import layout as L
 from ..errors import LaunchError
 from ..expr.leaves import IntTuple
@@ -18,8 +16,10 @@ from .binding_fit import run_time_leaves
 from .binding_types import ALIGN_OF, HOST, flat_leaves
 from .unknown import Unknown, known
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..expr.numeric import Numeric
 

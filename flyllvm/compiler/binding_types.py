@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import LaunchError
 from ..expr.specs import NAMES
 from .binding import ARRAY_DTYPES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..expr.numeric import Numeric
 
 HOST, DEVICE, NOWHERE = "host", "device", "nowhere"

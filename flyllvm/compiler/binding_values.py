@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import LaunchError
 from ..expr.host import Constexpr, Stream
 from ..expr.numeric import Float32, Int32, Numeric
@@ -14,7 +12,10 @@ from .binding_tensor import TensorArg
 from .binding_types import TYPE_OF_NAME
 from .unknown import Unknown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..expr.specs import Spec
 
 _NONE = "none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TargetError, TraceError
 from ..expr.specs import StructSpec
@@ -15,8 +14,10 @@ from .image import image_stage
 from .kernel import KernelFunction, as_spec
 from .pipeline import check_stage, object_stage
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from ..ir.core import Kernel, Module
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import FlyError, LaunchError
 from .binding_call import Parameters, Unkeyed, signature
 from .binding_values import Constant
@@ -11,8 +9,10 @@ from .freeze import freeze
 from .launch import author_line
 from .place import Place, current_place
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..expr.specs import Spec
     from ..target import Target

@@ -6,12 +6,12 @@ take the same names; of two that meet, the one named later in this list counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import TraceError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 #: Hints of a kernel, beside the options of code generation.
 KERNEL_HINTS = ("waves_per_eu", "maxnreg", "fastmath", "known_block_size", "noalias")

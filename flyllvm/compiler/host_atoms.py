@@ -5,12 +5,14 @@ They are values of the IR, and belong to the trace they were made in; so a kerne
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import LaunchError
 from ..expr.atoms import CopyAtom, MmaAtom
 from ..expr.tiled import TiledCopy, TiledMma
 from ..ir.builder import Builder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 

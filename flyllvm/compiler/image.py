@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..codegen.levers import choose_passes
 from .cache import find_image, image_key, keep_image
 from .pipeline import Timings, link_stage, object_stage
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..codegen.options import Options
     from ..codeobject import CodeObject
     from ..target import Target

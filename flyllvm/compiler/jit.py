@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from types import MethodType
-from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError, TraceError
 from ..ir.builder import Builder
@@ -22,8 +21,10 @@ from .place import Place, current_place
 from .replay import Record, Recorder
 from .watch import Watch, has_world
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from ..target import Target
 

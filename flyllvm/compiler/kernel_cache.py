@@ -8,8 +8,6 @@ come out of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .artifact import Artifact
 from .binding import launch_types
 from .cache import Recipe
@@ -19,8 +17,10 @@ from .hints import split_hints
 from .image import Image, image_stage
 from .watch import Watch, has_world
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from ..codeobject import CodeObject
     from ..expr.specs import Spec
@@ -48,14 +48,16 @@ class Compiled:
         lds_bytes: LDS the kernel declares.
         dynamic_lds_bytes: LDS that the kernel's own allocations want at launch, or ``None`` when it does not say.
         disk: Whether the disk cache may answer, and keeps the result.
+        formats: What it prints; empty where it does not.
         uses_dynamic_lds: Whether it reads or writes the LDS given at launch.
     """
 
-    __slots__ = ("artifact", "disk", "dynamic_lds_bytes", "lds_bytes", "types", "uses_dynamic_lds")
+    __slots__ = ("artifact", "disk", "dynamic_lds_bytes", "formats", "lds_bytes", "types", "uses_dynamic_lds")
 
     def __init__(self, artifact: Artifact, disk: bool = True) -> None:
         self.artifact, self.disk = artifact, disk
         self.types = launch_types(artifact.specs)
+        self.formats = artifact.printf_formats
         self.lds_bytes = static_lds_bytes(artifact.llvm_ir)
         self.uses_dynamic_lds = _DYNAMIC in artifact.llvm_ir
         self.dynamic_lds_bytes = artifact.dynamic_lds_bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, LaunchError
 from ..ir.location import Location, capture
@@ -19,8 +18,10 @@ from .replay import Launch, PointerSource, Recorder
 from .unknown import Unknown, known
 from .watch import has_world
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..expr.specs import Spec
     from .kernel import KernelFunction

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from ..errors import LaunchError, TargetError
 from ..target import Target
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..runtime import Device
 
 _PLACES: dict[tuple[Any, ...], Place] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
 
 from ..errors import LaunchError
 from ..ir.builder import Builder
@@ -14,8 +13,10 @@ from .binding_tensor import TensorArg
 from .binding_values import stream_handle
 from .unknown import known
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from .kernel_cache import Compiled
     from .place import Place
@@ -91,8 +92,17 @@ class Launch:
         for index, slot, offset, arg in self._quick:
             flat[index] = _fixed_address(arg) if slot is None else addresses[slot] + offset
         stream = self.stream if self.stream_slot is None else stream_handle(values[self.stream_slot])
+        made = self.compiled
+        if made.formats:
+            from ..runtime.printing import launch_printing
+
+            launch_printing(
+                function, self.grid, self.block, flat, made.formats, types=made.types,
+                dynamic_lds_bytes=self.lds_bytes, stream=stream,
+            )  # fmt: skip
+            return
         function.launch(
-            self.grid, self.block, flat, types=self.compiled.types, dynamic_lds_bytes=self.lds_bytes, stream=stream
+            self.grid, self.block, flat, types=made.types, dynamic_lds_bytes=self.lds_bytes, stream=stream
         )
 
     def _load(self) -> Any:

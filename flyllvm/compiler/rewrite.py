@@ -11,7 +11,6 @@ import ast
 import builtins
 import functools
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, TraceError
 from ..expr import control_errors, control_flow, control_range
@@ -21,8 +20,10 @@ from .rewrite_names import local_names
 from .rewrite_nodes import HOOKS, REGION, locate
 from .rewrite_source import find, future_flags, is_author_code
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ..ir.builder import Builder
     from .rewrite_source import Found

@@ -10,7 +10,6 @@ Generated names hold characters that no Python name can, so they meet none of th
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from .rewrite_names import (
     assigned,
@@ -37,6 +36,7 @@ from .rewrite_nodes import (
     thunk,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any

@@ -6,14 +6,15 @@ Generated names hold characters that no Python name can, so they meet none of th
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from .rewrite_names import children, walk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, TypeVar
 
-Node = TypeVar("Node", bound=ast.AST)
+    Node = TypeVar("Node", bound=ast.AST)
 
 #: The variable that holds the hooks.
 HOOKS = "<hooks>"

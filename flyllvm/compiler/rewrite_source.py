@@ -6,13 +6,14 @@ import __future__
 import ast
 import linecache
 import os
-from typing import TYPE_CHECKING, Any
 
 from ..ir.location import is_author_file
 from .rewrite_names import assigned, blocks, declared
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
+    from typing import Any
 
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")

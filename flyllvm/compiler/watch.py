@@ -11,9 +11,12 @@ import os
 import sys
 from opcode import opmap
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
 
 from .freeze import Unfreezable, freeze, holds_data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MISSING = object()
 _STDLIB = os.path.dirname(os.__file__) + os.sep

@@ -5,8 +5,6 @@ They are monotonic: atomic by themselves, and ordering nothing else.  A barrier 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.ops_atomic import SCOPES
@@ -14,8 +12,10 @@ from .numeric import Numeric
 from .pointer import Pointer
 from .tensor import Tensor
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _NAMES = {"system": "", "device": "agent", "block": "workgroup", "wave": "wavefront"}
 

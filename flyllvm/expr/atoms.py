@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import layout as L
 from ..atoms import wrappers
 from ..errors import FlyError, TraceError
@@ -14,8 +12,10 @@ from .leaves import from_leaves, to_leaves
 from .numeric import Numeric
 from .reach import thread_coord
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ..ir.core import Value
 

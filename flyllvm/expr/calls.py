@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import layout as L
 from ..errors import TraceError
 from ..ir.builder import Builder
@@ -14,7 +12,10 @@ from .pointer import Pointer
 from .tensor import CoordTensor, Tensor, make_fragment_like
 from .tiled import TiledCopy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.core import Value
 
 

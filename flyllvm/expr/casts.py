@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..ir.core import Value
     from .number import Numeric

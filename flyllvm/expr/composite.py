@@ -7,13 +7,14 @@ of that.  A union has all its variants at offset 0 and no value form.  Sub-byte 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from .numeric import Numeric, NumericMeta
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 _RESERVED = ("replace", "peek", "poke")
 

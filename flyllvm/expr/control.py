@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .numeric import Boolean, Numeric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def const_expr(x: Any) -> Any:

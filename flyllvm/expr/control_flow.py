@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
 
 from ..ir.builder import Builder
 from ..ir.core import Value
@@ -12,8 +11,10 @@ from .control_slot import truth
 from .control_state import State
 from .numeric import Boolean
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import FlyError, TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
@@ -11,8 +9,10 @@ from .control_slot import Mismatch, Slot, mismatch, slot_of
 from .control_state import UNSET
 from .control_tree import flatten, same
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     from .control_state import Snapshot, State
     from .control_tree import Tree

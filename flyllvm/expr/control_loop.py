@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from math import gcd
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from ..ir import types as t
@@ -22,9 +21,11 @@ from .control_state import UNSET, State
 from .control_tree import Tree, flatten, same
 from .numeric import Numeric
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import CellType
+    from typing import Any
 
     from .control_state import Snapshot
 

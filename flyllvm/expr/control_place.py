@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..ir import types as t
 from ..ir.core import Value
 from .control_slot import Mismatch, Number, Slot, is_traced, lowered, mismatch, weaker
 from .control_tree import Tree, flatten
 from .numeric import as_numeric
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.core import Block
 
 #: How messages call the values a loop compares.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from types import CellType
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from ..ir import types as t
@@ -15,8 +14,10 @@ from .control_loop import Loop
 from .control_slot import truth
 from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from .control_state import Snapshot
 

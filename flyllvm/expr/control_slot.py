@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
 
 from ..errors import FlyError, TraceError
 from ..ir import types as t
@@ -14,6 +13,10 @@ from .numeric import Boolean, Float32, Int32, Int64, Numeric, as_numeric, of_ir,
 from .pointer import Pointer
 from .tensor import Tensor
 from .vector import Vector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Number = (Numeric, bool, int, float)
 

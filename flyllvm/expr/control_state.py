@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from operator import is_
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
 
 from ..ir.location import is_author_file
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import CellType
+    from typing import Any
 
 
 class _Unset:

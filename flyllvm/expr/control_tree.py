@@ -8,7 +8,6 @@ makes an equal object of other parts.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
 from .. import layout as L
 from ..ir.core import Value
@@ -21,8 +20,10 @@ from .tensor import CoordTensor, Tensor
 from .tiled import ThrCopy, ThrMma, TiledCopy, TiledMma
 from .vector import Vector
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 class Tree:

@@ -5,13 +5,14 @@ By default there are none: results are IEEE's, denormals are kept, and products 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.ops_arith import FASTMATH
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.core import Value
     from ..ir.types import Type
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
@@ -13,8 +11,10 @@ from .pointer import get_dyn_shared, shared_memory
 from .shared import SharedAllocator
 from .vector import Vector
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
 
 class _Axis:

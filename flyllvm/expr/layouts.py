@@ -5,11 +5,13 @@ Every function takes tensors too where a layout is asked for, and works on compi
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import layout as L
 from ..errors import TraceError
 from .leaves import ComposedLayout, IntTuple, Layout, from_leaves, to_leaves
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Swizzle = L.Swizzle
 CoordSwizzle = L.CoordSwizzle

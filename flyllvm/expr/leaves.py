@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import layout as L
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .numeric import Boolean, Int32, Int64, Numeric
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
+
+    _Tuple = tuple[Any, ...]
+else:
+    _Tuple = tuple
 
 
-class IntTuple(tuple[Any, ...]):
+class IntTuple(_Tuple):
     """A tuple of the layout algebra as a kernel sees it: ints, run-time numbers, and tuples of them.
 
     It is a Python tuple; leaves are plain ints where they are known.

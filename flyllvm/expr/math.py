@@ -8,7 +8,6 @@ no device library; so what is not in the table is refused by name.
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from ..ir import types as t
@@ -18,8 +17,10 @@ from .math_table import TABLE, Rule
 from .numeric import Boolean, Float32, Int32, Int64, Numeric, as_numeric, promote
 from .vector import Vector, where
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 
 def _operand(x: Any) -> Any:

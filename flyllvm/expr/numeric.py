@@ -7,13 +7,15 @@ unsigned one.  Integers wrap.  A Python number takes the type of the other opera
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .number import BY_IR, TYPES, Numeric, NumericMeta, in_range, round_float, wrap_int
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Boolean(Numeric, ir=t.I1, signed=False):

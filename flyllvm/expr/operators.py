@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from ..ir.builder import Builder
@@ -11,8 +10,10 @@ from ..ir.core import Value
 from .fastmath import emit_float
 from .numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, as_numeric, in_range, promote
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _INDEX_TYPES = (Int32, Int64)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
@@ -12,7 +10,10 @@ from .leaves import to_leaves
 from .numeric import BY_IR, Int8, Int32, Int64, Numeric, as_numeric, refuse_too_large
 from .vector import Vector
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..layout import Swizzle
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import Any
 
 from ..errors import TraceError
+from ..ir import types as t
 from ..ir.builder import Builder
 from .leaves import IntTuple
 from .numeric import Numeric, as_numeric
 from .vector import Vector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Types of run-time numbers that are printed.
+_PRINTED = frozenset((t.I1, t.I8, t.I16, t.I32, t.I64, t.F16, t.BF16, t.F32, t.F64))
+#: A conversion of C's printf; ``%%`` and a lone percent sign are text.
+_PERCENT = re.compile(r"(?<!%)%[-+#0-9.]*(hh|h|ll|l|z)?[diuxXofFeEgGcsp]\b")
 
 
 def _shown(x: Any, out: list[Numeric]) -> str:
@@ -25,6 +35,12 @@ def _shown(x: Any, out: list[Numeric]) -> str:
         known = number.static_value()
         if known is not None:
             return str(known)
+        if number.ir not in _PRINTED:
+            raise TraceError(
+                f"printf of a {type(number).__name__}",
+                Builder.current().location(),
+                f"convert it first, for example with .to(fx.{'Float32' if number.signed is None else 'Int32'})",
+            )
         out.append(number)
         return "{:u}" if number.signed is False and number.width > 1 else "{}"
     return str(x).replace("{", "{{").replace("}", "}}")
@@ -34,10 +50,17 @@ def lowered(args: tuple[Any, ...], format_str: str) -> tuple[str, list[Numeric]]
     """The format with ``{}`` for each run-time number (``{:u}`` for an unsigned one), and those numbers.
 
     Raises:
-        TraceError: The format has another number of ``{}`` than there are arguments.
+        TraceError: The format has another number of ``{}`` than there are arguments, or a number is too wide or too
+            narrow to be printed.
     """
     values: list[Numeric] = []
     if not format_str:
+        if len(args) > 1 and isinstance(args[0], str) and _PERCENT.search(args[0]):
+            raise TraceError(
+                f"printf({args[0]!r}) with {len(args) - 1} arguments",
+                Builder.current().location(),
+                "write {} for each argument, whatever its type",
+            )
         return " ".join(_shown(a, values) for a in args), values
     pieces = _pieces(format_str)
     if pieces is None or len(pieces) - 1 != len(args):
@@ -69,7 +92,7 @@ def _pieces(text: str) -> list[str] | None:
 
 
 def printf(*args: Any, format_str: str = "") -> None:
-    """Prints from every active lane; in a host function, when its Python code runs.
+    """Prints a line from every active lane after the launch; in a host function, when its Python code runs.
 
     ``printf("i = {}", i)`` or ``printf(i, format_str="i = {}")``.  Layouts, tuples and vectors print as text.
 

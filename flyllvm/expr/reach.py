@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import layout as L
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Block, Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Spaces whose addresses have 64 bits.
 WIDE_SPACES = ("global", "generic", "constant")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import TraceError
 from ..ir.builder import Builder
 from .composite import AlignType, ArrayType, Composite, Struct, Union, align_of, bytes_of
 from .numeric import Int8, NumericMeta
 from .pointer import Pointer, recast_iter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Attribute of a kernel: bytes of dynamic LDS its allocators need.
 DYNAMIC = "dynamic_lds_bytes"

@@ -6,8 +6,6 @@ strides.  Slicing with ``None`` keeps a mode; a coordinate of integers only read
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import layout as L
 from ..errors import TraceError
 from ..ir import types as t
@@ -19,6 +17,10 @@ from .numeric import BY_IR, Int32, Int64, Numeric
 from .pointer import Pointer, elem_ir, moved, ptr_type
 from .reach import WIDE_SPACES, encloses_current, fits_32_bits, widened_coord, widened_strides
 from .vector import Vector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _keeps(coord: Any) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import layout as L
 from ..atoms import wrappers
 from ..errors import TraceError
@@ -16,7 +14,10 @@ from .numeric import BY_IR
 from .reach import thread_coord
 from .tensor import Tensor, make_rmem_tensor
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.core import Value
 
 

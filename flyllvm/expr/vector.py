@@ -6,7 +6,6 @@ Elements are in column-major order of the shape: the first mode is the fastest. 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from ..ir import types as t
@@ -16,8 +15,10 @@ from .casts import cast
 from .fastmath import emit_float
 from .numeric import BY_IR, Boolean, Int32, Numeric, NumericMeta, as_numeric, choose, refuse_too_large
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     Shape = tuple[Any, ...]
 

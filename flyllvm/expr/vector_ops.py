@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
@@ -13,8 +11,10 @@ from .numeric import Boolean, Float32, Float64, Int32, Numeric, as_numeric, prom
 from .operators import FLOAT_PREDICATES, LARGEST_POWER, float_division, floor_division
 from .vector import Vector, broadcast, flat_shape
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from .vector import Shape
 

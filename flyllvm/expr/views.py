@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import layout as L
 from .leaves import from_leaves, to_leaves
 from .tensor import CoordTensor, Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _on_layout(name: str) -> Any:

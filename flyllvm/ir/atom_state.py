@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import StateError
 from . import types as t
 from .protocols import StatefulOp
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..state import StateStruct
 

@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Any
 
 from . import types as t
 from .core import Value
 from .ops_arith import CASTS, FLOAT_BINARY, FLOAT_UNARY, INT_BINARY, INT_UNARY
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from .core import Block, Kernel, Op
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Any
 
 from ..errors import VerifyError
 from . import types as t
 from .core import Block, Op, Value
 from .ops_control import Condition, For, If, While, Yield
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from .build_arith import Index
     from .core import Kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Any
 
 from ..errors import FlyError, VerifyError
 from ..layout import Basis, ComposedLayout, Dyn, Layout, cosize, get_leaves, is_static
@@ -11,8 +10,10 @@ from . import types as t
 from .build_index import known_index, split_constant
 from .core import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..layout import Swizzle, Tile
     from ..target import Target

@@ -8,13 +8,14 @@ arithmetic; like the fly dialect's it assumes that no index overflows its width.
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError, VerifyError
 from .core import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from . import types as t
     from .core import Op

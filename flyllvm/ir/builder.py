@@ -8,7 +8,6 @@ not depend on a loop is outside of it before LLVM sees the kernel.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from . import ops_atomic, ops_atoms, ops_fly, types as t  # noqa: F401 (operations are made by name)
@@ -19,8 +18,10 @@ from .build_index import IndexBuilder
 from .core import OPS, Block, Kernel, Op, Value
 from .location import Location, capture
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..target import Target
 

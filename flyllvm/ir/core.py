@@ -7,14 +7,14 @@ used anywhere inside the region that defines it and in the regions nested there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
-
 from ..errors import VerifyError
 from .location import UNKNOWN, Location
 from .types import IntType, Type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, ClassVar
 
 
 class Value:

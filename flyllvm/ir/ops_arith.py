@@ -6,10 +6,12 @@ type.  Integer division and remainder are not ``pure``: they trap on zero.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from . import types as t
 from .core import ANY, Op, op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 #: Fast-math flags in LLVM's spelling; ``fast`` is all of them.
 FASTMATH = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc", "fast")

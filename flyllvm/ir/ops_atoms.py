@@ -6,13 +6,12 @@ operands are values).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import FlyError
 from . import types as t
 from .core import ANY, Op, Value, op
 from .ops_fly import memref_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .protocols import CopyOp
 

@@ -6,18 +6,34 @@ registry that maps a mnemonic to the functions that parse it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
-
 from ..errors import ParseError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import ClassVar, Protocol, runtime_checkable
 
     from ..layout import Layout
     from ..state import StateStruct
     from ..target import Target
     from .lltype import LLType
     from .types import PtrType, ScalarType
+else:
+    # What typing's would do, without typing: its import is a tenth of a start.
+
+    class _ByMembers(type):
+        """Protocol classes: an object is an instance if it has their members."""
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return all([hasattr(value, name) for name in cls.members])
+
+    class Protocol(metaclass=_ByMembers):
+        """The base of protocol classes; nothing inherits from these but other protocols."""
+
+    def runtime_checkable(cls: type) -> type:
+        """Allows ``isinstance`` with a protocol."""
+        cls.members = [name for name in vars(cls) if not name.startswith("_")]
+        return cls
 
 
 class LLValue:

@@ -7,12 +7,13 @@ operations do.  Dynamic leaves inside a type are the symbolic ``layout.Dyn`` (``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import VerifyError
 from . import lltype as ll
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..layout import ComposedLayout, CoordSwizzle, Layout, Swizzle, Tile
     from .protocols import CopyOp, MmaOp
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.core import Block, Op, Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..ir.core import Kernel
 

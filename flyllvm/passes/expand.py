@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import FlyError, VerifyError
 from ..ir import types as t
 from ..layout import ComposedLayout, Layout, Swizzle, coalesce, crd2idx, divides, is_static, logical_divide, size
@@ -11,7 +9,10 @@ from .rewrite import Rewriter
 from .traversal import gemm_steps
 from .views import view_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.builder import Builder
     from ..ir.core import Kernel, Op, Value
     from ..target import Target

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from ..ir import types as t
 from ..ir.ops_atoms import copy_payload, mma_payload
 from ..layout import ComposedLayout, coalesce, cosize, is_static
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -6,11 +6,10 @@ operation on that is 16 operations on the parts: LLVM never sees a vector wider 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir import types as t
 from ..ir.ops_arith import CASTS, FLOAT_BINARY, FLOAT_UNARY, INT_BINARY, INT_UNARY
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..ir.builder import Builder
     from ..ir.core import Op, Value

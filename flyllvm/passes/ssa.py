@@ -10,8 +10,6 @@ seen through ``recast_iter``, or when an atom without an SSA form touches it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..ir import types as t
 from ..ir.core import Op, Value
 from ..ir.ops_atoms import copy_payload
@@ -21,7 +19,10 @@ from .registers import Registers, Root
 from .rewrite import Rewriter
 from .split import ELEMENTWISE, split_elementwise
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.core import Block, Kernel
     from ..target import Target
 

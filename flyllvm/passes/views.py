@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import VerifyError
 from ..ir import types as t
 from ..layout import ComposedLayout, Layout, get_leaves, is_static
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.builder import Builder
     from ..ir.core import Op, Value
 

@@ -6,12 +6,11 @@ one keeps what it had.  The LLVM form is a literal struct of the fields in order
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import StateError
 from ..ir import lltype as ll
 from ..ir.types import IntType, Type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

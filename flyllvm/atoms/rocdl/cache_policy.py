@@ -9,10 +9,9 @@ prints for it.  Bits that LLVM drops in silence (8, 32, ... on gfx942) are refus
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError, ParseError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...target import Target
 

@@ -12,8 +12,6 @@ memory buffer instructions".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
@@ -22,6 +20,7 @@ from ..copy_op import StatefulCopy
 from ..spelling import options, split_params
 from .cache_policy import CachePolicy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue, MemOperand
     from ...target import Target

@@ -19,7 +19,6 @@ the i8 and xf32 rows that the calculator's published maps leave out follow the r
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from ...errors import AtomError
 from ...ir import lltype as ll
@@ -29,6 +28,7 @@ from ...layout import Layout
 from ..rows import MmaRow, MmaTable, StatelessRowMma
 from ..spelling import parse_mma
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
     from ...target import Target

@@ -7,13 +7,14 @@ and llvmlite → object and linked image.  The device, its visibility and the st
 from __future__ import annotations
 
 from _blake2 import blake2b
-from typing import TYPE_CHECKING, Any
 
 from . import identity
 from .store import open_cache
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from ...codegen.options import Options
     from ...target import Target

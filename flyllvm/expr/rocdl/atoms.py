@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import TraceError
 from ...ir.builder import Builder
 from ..atoms import located
 from ..numeric import Numeric
 from ..universal import signed_operation
 from .wmma import WMMA
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def elem(x: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import layout as L
 from ...atoms.rocdl.cache_policy import CachePolicy
 from ...errors import TraceError
@@ -17,6 +15,10 @@ from ..pointer import Pointer
 from ..reach import narrowed
 from ..tensor import Tensor
 from ..vector import Vector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: The largest extent a 32-bit record count can describe, in bytes.
 MAX_RECORDS = (1 << 32) - 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import TargetError, TraceError
 from ...ir import types as t
 from ...ir.builder import Builder
@@ -11,6 +9,10 @@ from ...ir.core import Value
 from ..atoms import located
 from ..numeric import BFloat16, Float32, Int32
 from .atoms import elem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _checked(make: Any) -> Any:

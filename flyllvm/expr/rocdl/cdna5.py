@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import TraceError
 from ...ir.builder import Builder
 from ..atoms import located
 from ..numeric import Float32
 from .atoms import elem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def WMMAScale(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import TargetError, TraceError
 from ...ir import types as t
 from ...ir.builder import Builder
@@ -11,6 +9,10 @@ from ...ir.core import Value
 from ..math import rcp
 from ..numeric import BFloat16, Float32, Int32, Numeric
 from ..vector import Vector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Chips with the scaled conversions of MX formats.
 _SCALED = ("gfx950",)

@@ -6,8 +6,6 @@ of four fp8, ``<6 x i32>`` of 32 fp6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ...errors import TraceError
 from ...ir import lltype as ll, types as t
 from ...ir.builder import Builder
@@ -15,7 +13,10 @@ from ..atoms import located
 from ..numeric import BY_IR, Numeric
 from ..vector import Vector
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ...atoms.rocdl.conversions import Conversion
     from ...ir.core import Value
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...ir.builder import Builder
 from ..atoms import located
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...atoms.rocdl.gfx12_global_load_tr import GlobalLoadTr as _GlobalLoadTr
     from ...atoms.rocdl.gfx1250_ds_load_tr import DsLoadTr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...atoms.rocdl.cache_policy import CachePolicy
 from ...errors import TargetError, TraceError
 from ...ir import types as t
@@ -14,6 +12,10 @@ from ..numeric import Int32, Numeric, NumericMeta, as_numeric
 from ..pointer import Pointer
 from ..vector import Vector
 from .buffers import Resource, get_buffer_rsrc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def intrinsic(name: str, result: Any, *args: Any, imm_bits: Any = 32, pure: bool = False) -> Any:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import TraceError
 from ...ir.builder import Builder
 from ..atoms import located, make_copy_atom
 from ..numeric import Int32, Int64, Numeric
 from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def TDM(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...ir.builder import Builder
 from ..atoms import located
 from ..numeric import Numeric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def name_of(x: Any) -> str:
