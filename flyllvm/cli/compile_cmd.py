@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CodegenError, FlyError
+from ..errors import CodegenError, FlyError, TargetError
 from ..target import Target
 
 if TYPE_CHECKING:
@@ -54,15 +54,13 @@ def run(ns: argparse.Namespace) -> int:
     Raises:
         FlyError: Bad input; nothing is written.
     """
-    from ..compiler.compile import default_arch
-
     if (ns.file is None) == (ns.config is None):
         raise FlyError("flyllvm compile takes a FILE or --config", fix="give one of them")
     if ns.config is not None:
         from .compile_config import run_config
 
         return run_config(ns)
-    target = Target.parse(ns.arch or default_arch(), ns.wave_size)
+    target = Target.parse(ns.arch or _default_arch(), ns.wave_size)
     if ns.file.endswith(".ll"):
         data, report = _llvm_file(ns, target)
     else:
@@ -84,6 +82,35 @@ def _settings(ns: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _default_arch() -> str:
+    from ..compiler.compile import default_arch
+
+    try:
+        return default_arch()
+    except TargetError as error:
+        error.fix = "give --arch gfx942, or set FLYLLVM_ARCH"
+        raise
+
+
+def _check_count(kernel: Any, given: list[str], constants: dict[str, Any]) -> None:
+    """Says which ``--arg`` is missing, in the words of the command line."""
+    from ..compiler.binding_call import as_argument
+    from ..compiler.kernel import KernelFunction
+
+    params = kernel.call_parameters() if isinstance(kernel, KernelFunction) else kernel.params
+    free = [i for i, n in enumerate(params.names) if n not in constants]
+    for i, text in zip(free, given):
+        as_argument(params, i, text)  # a malformed one is the first thing to correct
+    rest = [i for i in free[len(given) :] if params.kinds[i] != "stream"]
+    missing = [params.names[i] for i in rest if params.names[i] not in params.defaults]
+    if missing:
+        names = ", ".join(params.names[i] for i in free)
+        raise FlyError(
+            f"{kernel.__name__} has no value for {', '.join(missing)}: {len(given)} --arg for its parameters {names}",
+            fix="give one --arg for each, in this order (--arg 'f16[?,128]', --arg i32), or --const NAME=VALUE",
+        )
+
+
 def _kernel(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[str, Any]]:
     from ..compiler.compile import build, compile
 
@@ -100,12 +127,14 @@ def _kernel(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[s
         from .load_kernel import authors_errors, constants, load_python
 
         kernel = load_python(ns.file)
+        fixed = constants(ns.const)
+        _check_count(kernel, ns.arg, fixed)
         with authors_errors(ns.file):
             artifact = compile(
                 kernel,
                 *ns.arg,
                 arch=target,
-                constants=constants(ns.const),
+                constants=fixed,
                 stop_after=stop,
                 ssa=not ns.no_ssa,
                 cache=not ns.no_cache,
@@ -129,16 +158,24 @@ def _product(emit: str, artifact: Artifact) -> bytes | str:
 
 
 def _llvm_file(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[str, Any]]:
-    from ..codegen.options import Options
-    from ..compiler.pipeline import Timings, link_stage, object_stage
-
     if ns.emit in ("fly", "atoms", "ssa"):
         raise CodegenError(
             f"--emit {ns.emit} of LLVM IR", fix="a .ll file starts at stage llvm: use llvm, opt, asm, obj or hsaco"
         )
     if ns.arg or ns.const:
         raise FlyError("--arg and --const with a .ll file", fix="LLVM IR names its arguments itself")
-    text = _read(ns.file)
+    try:
+        return _from_llvm(_read(ns.file), ns, target)
+    except CodegenError as error:
+        # LLVM, which gets the text alone, has no other name for it.
+        error.what = error.what.replace("<string>:", f"{ns.file}:")
+        raise
+
+
+def _from_llvm(text: str, ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[str, Any]]:
+    from ..codegen.options import Options
+    from ..compiler.pipeline import Timings, link_stage, object_stage
+
     options, clock = Options(**_settings(ns)), Timings()
     report: dict[str, Any] = {"kernel": None, "timings": clock}
     if ns.emit == "llvm":

@@ -96,11 +96,23 @@ class Artifact:
         return self.stage_text("ssa")
 
     def stage_text(self, stage: str) -> str:
-        """Text of a fly IR stage: ``fly``, ``atoms`` or ``ssa``."""
+        """Text of a fly IR stage: ``fly``, ``atoms`` or ``ssa``.
+
+        Raises:
+            CodegenError: A kernel is past that stage already.
+        """
         from ..ir.printer import print_module
-        from .pipeline import atoms_stage, ssa_stage
+        from .pipeline import STAGES, atoms_stage, ssa_stage
 
         module = module_of(self._source())
+        for kernel in module.kernels:
+            at = kernel.attrs["stage"]
+            if at in STAGES[STAGES.index(stage) + 1 :]:
+                raise CodegenError(
+                    f"{kernel.name} is at stage {at}: its text of stage {stage} cannot be made from that",
+                    kernel.loc,
+                    f"ask for stage {at} or a later one",
+                )
         if stage in ("atoms", "ssa"):
             module = atoms_stage(module, self.target)
         if stage == "ssa":

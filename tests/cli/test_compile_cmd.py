@@ -246,7 +246,7 @@ def test_an_error_of_the_kernels_own_python_is_bad_input_with_its_line(run: Any,
     [
         (["--arg", "f32[?"], "write e.g. f16"),
         (["--arg", "g32[?]"], "unknown element type 'g32'"),
-        ([], "give one specification per parameter"),
+        ([], "0 --arg for its parameters A, B, C\n  fix: give one --arg for each"),
         ([*VECTOR, *VECTOR], "give one specification per parameter"),
         ([*VECTOR, "--const", "BM"], "write NAME=VALUE"),
         ([*VECTOR, "--const", "BM=3"], "parameters: A, B, C"),
@@ -400,3 +400,32 @@ def test_a_dash_is_standard_output(tmp_path: Path) -> None:
     done = subprocess.run([*command, "-"], env=environment, cwd=tmp_path, capture_output=True, check=True)
     subprocess.run([*command, "x.hsaco"], env=environment, cwd=tmp_path, capture_output=True, check=True)
     assert done.stdout == (tmp_path / "x.hsaco").read_bytes() and not (tmp_path / "-").exists()
+
+
+def test_a_missing_architecture_or_argument_is_asked_for_as_an_option(run: Any) -> None:
+    status, _, err = run(EXAMPLES / "vector_add.py", *VECTOR, arch=None)
+    assert status == 2 and "no architecture given\n  fix: give --arch gfx942" in err
+    status, _, err = run(EXAMPLES / "vector_add.py", *VECTOR[:2])
+    assert (
+        status == 2
+        and "no value for B, C: 1 --arg for its parameters A, B, C" in err
+        and "fix: give one --arg for each" in err
+    )
+
+
+def test_errors_of_llvm_name_the_file(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.ll"
+    path.write_text("define x(")
+    for emit in ("hsaco", "asm"):
+        status, _, err = run(path, "--emit", emit)
+        assert status == 2 and f"{path}:1:8: error: expected type" in err and "<string>" not in err
+
+
+def test_fly_ir_is_not_printed_at_a_stage_it_is_past(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.fly"
+    path.write_text(run(EXAMPLES / "vector_add.py", *VECTOR, "--emit", "ssa")[1])
+    for emit in ("fly", "atoms"):
+        status, out, err = run(path, "--emit", emit)
+        assert (status, out) == (2, "")
+        assert f"vector_add is at stage ssa: its text of stage {emit}" in err and "fix: ask for stage ssa" in err
+    assert run(path, "--emit", "ssa")[0] == 0
