@@ -32,16 +32,17 @@ _MAX_ITEMS = (1 << 32) - 1
 
 
 class KernelCall:
-    """A kernel with its arguments, to be launched.
+    """A kernel with its arguments, to be launched; one that is dropped without a launch warns of it.
 
     Attributes:
         kernel: The kernel.
         values: One argument per parameter.
     """
 
-    __slots__ = ("kernel", "loc", "values")
+    __slots__ = ("_waiting", "kernel", "loc", "values")
 
     def __init__(self, kernel: KernelFunction, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self._waiting = False
         self.kernel = kernel
         self.loc = author_line()
         recorder = Recorder.active()
@@ -52,6 +53,16 @@ class KernelCall:
             raise e.at(self.loc) from None
         if recorder is not None:
             recorder.pending.append(self)
+        else:
+            self._waiting = True
+
+    def __del__(self) -> None:
+        if self._waiting:
+            from warnings import warn_explicit
+
+            text = f"{self.kernel.name}(...) is never launched: append .launch(grid=..., block=...)"
+            file, line = next(((f.file, f.line) for f in self.loc.frames), ("unknown", 0))
+            warn_explicit(text, RuntimeWarning, file, line)
 
     def launch(
         self,
@@ -82,6 +93,7 @@ class KernelCall:
             LaunchError: An argument, a size or the device does not fit; with the line of the launch.
             FlyError: The kernel cannot be compiled.
         """
+        self._waiting = False
         recorder = Recorder.active()
         hints = {name: value for name, value in hints.items() if value is not None}
         try:

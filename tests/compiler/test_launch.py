@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
 from collections.abc import Iterator
 from typing import Any
 
@@ -304,3 +306,14 @@ def test_the_environment_decides_where_launches_go(monkeypatch: pytest.MonkeyPat
         ids(out).launch(block=64)
     ids(out).launch(block=64, arch="gfx1100")
     assert np.array_equal(out, np.arange(64))
+
+
+def test_a_call_without_a_launch_warns_with_its_line() -> None:
+    out = np.zeros(64, np.int32)
+    with pytest.warns(RuntimeWarning, match=r"ids\(\.\.\.\) is never launched: append \.launch\(grid=") as caught:
+        ids(out)
+        gc.collect()
+    (warning,) = caught
+    assert warning.filename == __file__ and "        ids(out)" in linecache.getline(__file__, warning.lineno)
+    with pytest.raises(LaunchError):
+        ids(out).launch(grid=0)  # a launch that fails has its error
