@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from types import MethodType
-from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import TraceError
 from ..expr.composite import Struct
@@ -19,11 +18,12 @@ from .binding_call import Parameters, annotation_scope
 from .binding_values import constant_argument
 from .hints import check_hints, split_hints
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FunctionType
+    from typing import Any
 
-    from ..expr.numeric import Numeric
     from .launch import KernelCall
 
 
@@ -103,7 +103,8 @@ class KernelFunction:
         from .host_atoms import own
         from .rewrite import AuthorErrors, rewritten
 
-        fn = rewritten(cast("FunctionType", self.fn))
+        author: Any = self.fn
+        fn = rewritten(author)
         b = Builder(kernel, target, fn.__code__)
         args = self._arguments(kernel, specs, self.constants_for(specs, constants))
         with b, AuthorErrors(b):
@@ -196,7 +197,8 @@ def as_spec(x: Any) -> Spec:
     if isinstance(x, str):
         return parse_spec(x)
     if isinstance(x, type):
-        return StructSpec(x) if issubclass(x, Struct) else ScalarSpec(cast("type[Numeric]", x))
+        number: Any = x  # ScalarSpec says if it is none
+        return StructSpec(x) if issubclass(x, Struct) else ScalarSpec(number)
     raise TraceError(f"{x!r} is no argument specification", fix="use fx.TensorSpec(...), 'f16[?,?]', or a number type")
 
 

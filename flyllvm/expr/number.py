@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from struct import pack, unpack
-from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import TraceError
 from ..ir import types as t
@@ -11,8 +10,9 @@ from ..ir.builder import Builder
 from ..ir.core import Value
 from .casts import cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Any, ClassVar, Self
 
 #: Every number type by its name, and the signed or float type of an IR scalar by its text.
 TYPES: dict[str, type[Numeric]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from ..errors import TraceError
@@ -18,8 +17,13 @@ if TYPE_CHECKING:
 
 #: Types of run-time numbers that are printed.
 _PRINTED = frozenset((t.I1, t.I8, t.I16, t.I32, t.I64, t.F16, t.BF16, t.F32, t.F64))
-#: A conversion of C's printf; ``%%`` and a lone percent sign are text.
-_PERCENT = re.compile(r"(?<!%)%[-+#0-9.]*(hh|h|ll|l|z)?[diuxXofFeEgGcsp]\b")
+
+
+def _has_conversion(text: str) -> bool:
+    """Whether a text holds a conversion of C's printf; ``%%`` and a lone percent sign are text."""
+    import re  # most kernels print nothing
+
+    return re.search(r"(?<!%)%[-+#0-9.]*(hh|h|ll|l|z)?[diuxXofFeEgGcsp]\b", text) is not None
 
 
 def _shown(x: Any, out: list[Numeric]) -> str:
@@ -55,7 +59,7 @@ def lowered(args: tuple[Any, ...], format_str: str) -> tuple[str, list[Numeric]]
     """
     values: list[Numeric] = []
     if not format_str:
-        if len(args) > 1 and isinstance(args[0], str) and _PERCENT.search(args[0]):
+        if len(args) > 1 and isinstance(args[0], str) and _has_conversion(args[0]):
             raise TraceError(
                 f"printf({args[0]!r}) with {len(args) - 1} arguments",
                 Builder.current().location(),

@@ -7,8 +7,6 @@ stride, in that order.  The text form is that of the command line:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import layout as L
 from ..errors import ParseError, TraceError
 from ..ir import types as t
@@ -17,7 +15,10 @@ from .numeric import BY_IR, TYPES, Int32, Numeric
 from .pointer import Pointer
 from .tensor import Tensor
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..ir.core import Kernel
 
 #: Short type names of the text form, with those of the IR.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from _blake2 import blake2b
 
@@ -32,6 +31,8 @@ def encode(facts: Mapping[str, Any], parts: Mapping[str, bytes | str]) -> bytes:
         facts: What JSON can hold.
         parts: Byte strings, kept as they are, and texts, kept compressed.
     """
+    import json  # it loads re, and an import of the compiler needs neither
+
     blobs, table = [], {}
     for name, part in parts.items():
         blob = zlib.compress(part.encode(), 1) if isinstance(part, str) else part
@@ -47,6 +48,8 @@ def decode(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         Damaged: A byte is missing, or is not what was written.
     """
+    import json
+
     body = data[_HEAD_BYTES:]
     if data[:_HEAD_BYTES] != _MAGIC + checksum(body) + b"\n":
         raise Damaged
