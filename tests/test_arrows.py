@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1] / "flyllvm"
 ARROWS = {
     "errors": "",
     "target": "errors",
+    "printf": "errors",
     "layout": "errors",
     "ir": "layout :state target errors",
     "state": "ir layout target errors",
@@ -26,10 +27,10 @@ ARROWS = {
     "passes": "ir atoms state layout target errors",
     "expr": "ir atoms state layout target errors",
     "codeobject": "errors target",
-    "codegen": "ir atoms state layout codeobject target errors",
-    "sim": "errors target",
-    "runtime": "codeobject ~sim target errors",
-    "compiler": "expr passes codegen codeobject runtime ~sim ir atoms state layout target errors",
+    "codegen": "ir atoms state layout codeobject printf target errors",
+    "sim": "printf errors target",
+    "runtime": "codeobject ~sim printf target errors",
+    "compiler": "expr passes codegen codeobject runtime ~sim ir atoms state layout printf target errors",
 }
 # Rooms on top: they may import everything, and nothing below may import them.
 TOP = {"cli", "testing", "kernels", "__main__"}

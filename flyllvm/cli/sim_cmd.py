@@ -112,7 +112,7 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
         text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block),
         args=[a.value for a in arguments], target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave,
         source_name=ns.file, progress=_progress(), checks=ns.checks, profile=ns.profile or bool(ns.html),
-        max_steps=ns.max_steps,
+        max_steps=ns.max_steps, printf_to=sys.stderr if ns.json else None,
     )  # fmt: skip
     results = [
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import CodegenError
 from ..ir import lltype as ll, types as t
 from ..ir.protocols import LLValue
+from ..printf import PARAMETER
 from .backend import KernelFacts, backend_for
 from .debug_info import DebugInfo
 from .function import RESERVED, FunctionBuilder
@@ -77,6 +78,8 @@ def _emit_kernel(out: ModuleBuilder, kernel: Kernel, target: Target, options: Op
         lw.subprogram = out.debug.kernel(kernel)
     params = _Parameters(lw, kernel)
     lw.block(kernel.body)
+    if facts.prints:
+        params.add_printf_buffer()
     em.dbg = ""
     em.line("ret void")
     body = em.text()
@@ -180,6 +183,11 @@ class _Parameters:
         self.texts.append(text)
         lw.values[arg] = Pointer(LLValue(type, name, None, True, 0))
 
+    def add_printf_buffer(self) -> None:
+        """The trailing pointer that a kernel prints through; see `flyllvm.printf`."""
+        type = ll.ptr(self.lw.em.module.backend.space("global"))
+        self.texts.append(f"{type.text}{self._preload()} noundef align 16 %{PARAMETER}")
+
     def _preload(self) -> str:
         return " inreg" if len(self.texts) < self.lw.options.preload_kernargs else ""
 
@@ -187,7 +195,7 @@ class _Parameters:
         """A name of its own that no value or block of the body has."""
         name = wanted
         stem = name.rstrip("0123456789")
-        if name == "entry" or (stem != name and stem in RESERVED):
+        if name in ("entry", PARAMETER) or (stem != name and stem in RESERVED):
             name += "_"
         while name in self._names:
             name += "_"

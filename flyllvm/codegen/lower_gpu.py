@@ -33,13 +33,6 @@ def _fence(lw: Lowering, op: Op) -> None:
     lw.em.fence(op.attrs["ordering"], op.attrs.get("syncscope") or "")
 
 
-def _printf(lw: Lowering, op: Op) -> None:
-    raise lw.em.fail(
-        "gpu.printf has no code: printing needs the host-call service of a device library",
-        "store what you want to see into a buffer, or leave the print out of compiled kernels",
-    )
-
-
 def _call_intrinsic(lw: Lowering, op: Op) -> None:
     em = lw.em
     imms = {position: (value, bits) for position, value, bits in op.attrs.get("imms") or ()}
@@ -88,6 +81,5 @@ TABLE: dict[str, Handler] = {
     "gpu.lane_id": _lane_id,
     "gpu.barrier": _barrier,
     "llvm.fence": _fence,
-    "gpu.printf": _printf,
     "llvm.call_intrinsic": _call_intrinsic,
 }

@@ -51,12 +51,13 @@ class ModuleBuilder:
 
     Attributes:
         facts: Facts about the kernel being emitted.
+        formats: What the kernels print, each once.
         known_align: Alignment in bytes of base pointers, by operand text.
     """
 
     __slots__ = (
-        "_nodes", "backend", "calls", "debug", "dynamic", "facts", "functions", "groups", "known_align", "lds", "named",
-        "nodes", "options", "target",
+        "_nodes", "backend", "calls", "debug", "dynamic", "facts", "formats", "functions", "groups", "known_align",
+        "lds", "named", "nodes", "options", "target",
     )  # fmt: skip
 
     def __init__(self, backend: Backend, target: Target, options: Options) -> None:
@@ -65,6 +66,7 @@ class ModuleBuilder:
         self.options = options
         self.facts: KernelFacts | None = None
         self.debug: DebugInfo | None = None
+        self.formats: dict[str, int] = {}
         self.functions: list[str] = []
         self.calls: dict[tuple[str, LLTypes], IntrinsicCall] = {}
         self.lds: dict[str, LdsGlobal] = {}
@@ -183,6 +185,10 @@ class ModuleBuilder:
         self.nodes.append(content.replace("{self}", str(number)))
         return number
 
+    def format_number(self, text: str) -> int:
+        """The number of a format of ``flyllvm.printf``."""
+        return self.formats.setdefault(text, len(self.formats))
+
     def group(self, attributes: str) -> int:
         """The number of an attribute group."""
         return self.groups.setdefault(attributes, len(self.groups))
@@ -209,6 +215,10 @@ class ModuleBuilder:
         for key, numbers in self.named.items():
             out.append(f"!{key} = !{{{', '.join(f'!{n}' for n in numbers)}}}")
         out.extend([f"!{i} = {text}" for i, text in enumerate(self.nodes)])
+        if self.formats:
+            from ..printf import comments
+
+            out.extend(comments(list(self.formats)))
         return "\n".join(out) + "\n"
 
 

@@ -90,6 +90,7 @@ def _write(root: str, name: str, artifact: Artifact, llvm_ir: bool) -> dict[str,
         "parameters": artifact.parameters,
         "known_block_size": artifact.known_block_size,
         "dynamic_lds_bytes": artifact.dynamic_lds_bytes,
+        "printf_formats": artifact.printf_formats,
         "options": options,
         "resources": {
             n: getattr(kernel, n)
@@ -202,6 +203,7 @@ def _load(root: str, row: Mapping[str, Any]) -> Artifact:
         block = row["known_block_size"]
         artifact.known_block_size = None if block is None else (block[0], block[1], block[2])
         artifact.dynamic_lds_bytes = row["dynamic_lds_bytes"]
+        artifact._printf_formats = row.get("printf_formats")
         if "llvm_ir" in row:
             text = _read(os.path.join(root, row["llvm_ir"]), row["llvm_ir_checksum"])
             artifact.llvm_ir = text.decode()

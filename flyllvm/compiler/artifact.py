@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import CodegenError
 from .binding import bind, launch_types
 from .pipeline import Timings, lower, module_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any, TextIO
 
     from ..codegen.options import Options
     from ..codeobject import CodeObject
@@ -57,6 +57,7 @@ class Artifact:
         self.known_block_size: tuple[int, int, int] | None = None
         self.dynamic_lds_bytes: int | None = None
         self._launcher: Any = None
+        self._printf_formats: list[str] | None = None
         self.timings = Timings()
         self.from_cache: str | None = None
         self.llvm_ir = ""
@@ -79,6 +80,15 @@ class Artifact:
         if self._code_object is None:
             raise CodegenError(f"{self.name} was not compiled to a code object", fix="compile without stop_after")
         return self._code_object
+
+    @property
+    def printf_formats(self) -> list[str]:
+        """What the kernel prints, as `flyllvm.printf` keeps it; a kernel that prints has a trailing argument for it."""
+        if self._printf_formats is None:
+            from ..printf import formats_in
+
+            return formats_in(self.llvm_ir)
+        return self._printf_formats
 
     @property
     def fly_ir(self) -> str:
@@ -163,7 +173,7 @@ class Artifact:
             grid: Workgroups (x, y, z).
             block: Work items per workgroup; by default what the kernel was compiled for.
             dynamic_lds_bytes: LDS given at launch, in bytes; by default what the kernel's own allocations need.
-            options: Passed to ``flyllvm.simulate``.
+            options: Passed to ``flyllvm.simulate``, such as ``printf_to``.
 
         Raises:
             LaunchError: Arguments or block size do not fit.
@@ -201,10 +211,24 @@ class Artifact:
             self._launcher = ArtifactLauncher(self)
         self._launcher.launch(args, grid, block, smem, stream)
 
-    def run(self, *args: Any, grid: Any, block: Any = None, dynamic_lds_bytes: int | None = None) -> str:
+    def run(
+        self,
+        *args: Any,
+        grid: Any,
+        block: Any = None,
+        dynamic_lds_bytes: int | None = None,
+        printf_to: TextIO | None = None,
+    ) -> str:
         """Runs the kernel on NumPy arrays: on a GPU that fits the target, else in the simulator.
 
         ``FLYLLVM_DEVICE`` (auto, hip, sim) decides.  Arrays are copied to the GPU and back.
+
+        Args:
+            args: One array or number per argument.
+            grid: Workgroups (x, y, z).
+            block: Work items per workgroup; by default what the kernel was compiled for.
+            dynamic_lds_bytes: LDS given at launch, in bytes; by default what the kernel's own allocations need.
+            printf_to: Where the lines of ``fx.printf`` go; by default ``sys.stdout``.
 
         Returns:
             Where it ran: the device's name, or ``simulator``.
@@ -217,7 +241,7 @@ class Artifact:
 
         device = find_device(self.target)
         if device is None:
-            self.simulate(*args, grid=grid, block=block, dynamic_lds_bytes=dynamic_lds_bytes)
+            self.simulate(*args, grid=grid, block=block, dynamic_lds_bytes=dynamic_lds_bytes, printf_to=printf_to)
             return "simulator"
         from ..runtime import DeviceArray, load_module, synchronize
 
@@ -225,13 +249,17 @@ class Artifact:
         flat = self._flat(args)
         arrays = [(i, x) for i, x in enumerate(flat) if len(getattr(x, "shape", ())) > 0]
         on_device = {i: DeviceArray.from_numpy(x) for i, x in arrays}
-        load_module(self.code_object).function(self.name).launch(
-            _three(grid, "grid"),
-            self.block_size(block),
-            [on_device.get(i, x) for i, x in enumerate(flat)],
-            types=launch_types(self.specs) if self.specs else None,
-            dynamic_lds_bytes=self._dynamic_lds(dynamic_lds_bytes),
-        )
+        function = load_module(self.code_object).function(self.name)
+        shape = _three(grid, "grid"), self.block_size(block)
+        given = [on_device.get(i, x) for i, x in enumerate(flat)]
+        types = launch_types(self.specs) if self.specs else None
+        lds, formats = self._dynamic_lds(dynamic_lds_bytes), self.printf_formats
+        if formats:
+            from ..runtime.printing import launch_printing
+
+            launch_printing(function, *shape, given, formats, types=types, dynamic_lds_bytes=lds, printf_to=printf_to)
+        else:
+            function.launch(*shape, given, types=types, dynamic_lds_bytes=lds)
         synchronize()
         for i, x in arrays:
             x[...] = on_device[i].numpy()

@@ -178,6 +178,8 @@ def _time(artifact: Artifact, saved: _Saved, grid: Any, block: Any, device: Any,
     from .artifact import _three
     from .binding import launch_types
 
+    if artifact.printf_formats:
+        raise LaunchError(f"{artifact.name} prints, which takes longer than it runs", fix="take fx.printf out of it")
     device.use()
     flat = artifact._flat(saved.args)
     arrays = [(i, x) for i, x in enumerate(flat) if _is_array(x)]

@@ -101,9 +101,7 @@ class Launch:
                 dynamic_lds_bytes=self.lds_bytes, stream=stream,
             )  # fmt: skip
             return
-        function.launch(
-            self.grid, self.block, flat, types=made.types, dynamic_lds_bytes=self.lds_bytes, stream=stream
-        )
+        function.launch(self.grid, self.block, flat, types=made.types, dynamic_lds_bytes=self.lds_bytes, stream=stream)
 
     def _load(self) -> Any:
         from ..runtime import load_module

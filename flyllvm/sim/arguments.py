@@ -71,6 +71,12 @@ class Buffers:
         start = block.region.start - HEAP_BASE + array.ctypes.data - block.start
         return self.space.data[start : start + array.nbytes]
 
+    def bytes_of(self, index: int) -> Array:
+        """What is in the buffer of an array argument now."""
+        start = self.address_of[index]
+        block = next(b for b in self.blocks if b.region.start <= start < b.region.start + b.region.size)
+        return self.space.data[start - HEAP_BASE : block.region.start + block.region.size - HEAP_BASE]
+
     def copy_back(self) -> None:
         """Writes the results of the run into the caller's arrays."""
         for block in self.blocks:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
-from ..errors import LaunchError
+from ..errors import LaunchError, SimError
+from ..printf import PARAMETER, formats_in, new_buffer, write_lines
 from ..target import Target
 from . import arguments, matrix
 from .checks import level
@@ -100,6 +101,7 @@ def simulate(
     source_name: str = "<llvm-ir>",
     progress: Callable[[int, int], None] | None = None,
     profile: bool = False,
+    printf_to: TextIO | None = None,
 ) -> SimReport:
     """Runs a kernel over NumPy arrays, from its LLVM IR text, with all default checks.
 
@@ -120,6 +122,8 @@ def simulate(
         source_name: File name for locations without debug information.
         profile: Count memory segments and LDS bank conflicts per line (slower).
         progress: Called with the number of workgroups done and of all, after each chunk.
+        printf_to: Where the lines of a kernel that prints go; by default ``sys.stdout``.  They are written after the
+            run, also where it found a fault.  Such a kernel's trailing argument is made here if it is left out.
 
     Raises:
         ParseError: The text is malformed.
@@ -136,10 +140,15 @@ def simulate(
     for first in range(0, total, step):
         machine = Machine(launch.program, launch, first, min(step, total - first))
         setup.bind(machine)
-        machine.run()
+        try:
+            machine.run()
+        except SimError:
+            setup.write_lines(printf_to)
+            raise
         setup.report.divergences += machine.divergences
         if progress is not None:
             progress(min(first + step, total), total)
+    setup.write_lines(printf_to)
     return setup.finish()
 
 
@@ -151,12 +160,21 @@ class Setup:
         values: Value of each parameter.
         report: What is known so far.
         finished: The results are in the caller's arrays.
+        printed: Number of the argument that the kernel prints through, and its formats; ``None`` where it does not, or
+            where the caller reads the buffer.
     """
 
     def __init__(self, launch: Launch, values: list[Any], report: SimReport) -> None:
         self.launch, self.values, self.report = launch, values, report
         self.start = time.perf_counter()
         self.finished = False
+        self.printed: tuple[int, list[str]] | None = None
+
+    def write_lines(self, to: TextIO | None = None) -> None:
+        """Prints what the kernel printed."""
+        if self.printed is not None:
+            index, formats = self.printed
+            write_lines(memoryview(self.launch.buffers.bytes_of(index)), formats, to)
 
     def bind(self, machine: Machine) -> None:
         """Puts the arguments into a machine's registers."""
@@ -202,6 +220,7 @@ def prepare(
     dims, items = _dims("grid", grid), _dims("block", block)
     program = compiled(ir_text, kernel, chip, source_name, checks, fusing)
     _check_block(program, items, chip)
+    args, formats = _with_printf_buffer(program, ir_text, args)
     arguments.check_count(program.kernel, args)
     buffers = arguments.Buffers(program.kernel, args, program.constants, program.addresses)
     launch = Launch(program, dims, items, chip.wave_size, dynamic_lds_bytes, max_steps, buffers)
@@ -210,7 +229,17 @@ def prepare(
     values = launch.by_reference([arguments.value_of(program.kernel, i, a, buffers) for i, a in enumerate(args)])
     setup = Setup(launch, values, SimReport(program.kernel.name, str(chip), dims, items))
     setup.start = start
+    if formats is not None:
+        setup.printed = len(args) - 1, formats
     return setup
+
+
+def _with_printf_buffer(program: Program, ir_text: str, args: Sequence[Any]) -> tuple[Sequence[Any], list[str] | None]:
+    """The arguments, with a buffer to print through and the formats where the kernel wants one and none is given."""
+    params = program.kernel.params
+    if not params or params[-1].name != PARAMETER or len(args) != len(params) - 1:
+        return args, None
+    return [*args, np.frombuffer(new_buffer(), np.uint8)], formats_in(ir_text)
 
 
 def chunk_groups(launch: Launch) -> int:

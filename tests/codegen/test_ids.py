@@ -88,11 +88,6 @@ def test_intrinsic_calls_take_values_and_immediates_in_their_places() -> None:
     )
 
 
-def test_printing_is_refused() -> None:
-    with pytest.raises(CodegenError, match="leave the print out of compiled kernels"):
-        build(lambda k: k.b.emit("gpu.printf", [], [], {"format": "x"})).text()
-
-
 def test_operations_that_passes_expand_are_refused_by_name() -> None:
     def fn(k: Making) -> None:
         m = k.b.alloca(t.F32, Layout(4, 1))
