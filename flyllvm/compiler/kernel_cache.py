@@ -80,15 +80,22 @@ class Compiled:
 
 
 def static_lds_bytes(llvm_ir: str) -> int:
-    """LDS that a kernel's own allocations take, in bytes, as LLVM lays them out: the most aligned first."""
-    parts, total = [], 0
+    """LDS that a kernel has of its own, in bytes, as LLVM lays it out: the most aligned first.
+
+    Where LDS is given at launch, too, the padding in front of that counts.
+    """
+    parts, given, total = [], 1, 0
     for line in llvm_ir.splitlines():
-        if line.startswith("@") and _STATIC in line and " internal " in line:
+        if line.startswith("@") and _STATIC in line:
             _, _, tail = line.partition(_STATIC)
-            parts.append((int(tail.rpartition("align ")[2]), int(tail.split()[0])))
+            align = int(tail.rpartition("align ")[2])
+            if " internal " in line:
+                parts.append((align, int(tail.split()[0])))
+            else:
+                given = max(given, align)
     for align, size in sorted(parts, reverse=True):
         total = -(-total // align) * align + size
-    return total
+    return -(-total // given) * given
 
 
 def compiled(

@@ -54,7 +54,10 @@ class LdsLayout:
             self.addresses[variable.name] = start
             self.fixed.append(Region(variable.name, start, size))
             end = start + size + _GAP_BYTES
-        self.dynamic_start = _up(end, 128)
+        dynamic_align = max((max(v.align, ty.abi_align(v.type)) for v in self.dynamic), default=1)
+        # What is given at launch starts behind the rest at its own alignment; the backend counts the padding as static.
+        self.static_bytes = _up(self.static_bytes, dynamic_align)
+        self.dynamic_start = _up(end, max(dynamic_align, 128))
         for variable in self.dynamic:
             self.addresses[variable.name] = self.dynamic_start
 

@@ -155,7 +155,9 @@ def test_lds_of_a_kernel_is_counted_with_its_padding() -> None:
         "@b = internal addrspace(3) global [64 x i8] poison, align 1024\n"
         "@c = external addrspace(3) global [0 x i8], align 1024\n"
     )
-    assert static_lds_bytes(text) == 64 + 100
+    assert static_lds_bytes(text.rpartition("@c")[0]) == 64 + 100
+    # LLVM counts the padding up to what is given at launch as the kernel's own.
+    assert static_lds_bytes(text) == 1024
 
 
 # --- hints ----------------------------------------------------------------------------------------------------
