@@ -6,12 +6,11 @@ no rows of a table: one row serves all their values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import AtomError, ParseError
 from .rows import MmaTable, RowMma
 from .spelling import parse_mma
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self

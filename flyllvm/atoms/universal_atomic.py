@@ -12,14 +12,13 @@ Source: LLVM language reference, ``atomicrmw``; AMDGPUUsage, "Memory scopes".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import AtomError
 from ..ir import lltype as ll, types as t
 from ..ir.protocols import register_payload
 from .copy_op import StatelessCopy
 from .spelling import options, split_params
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import CodegenError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
 _FIELDS = {"file": str, "name": str, "args": list, "arch": (str, list), "constants": dict, "each": dict,
            "options": dict}  # fmt: skip

@@ -6,11 +6,14 @@ Source: dlpack.h 1.0 (DLManagedTensor, device and type codes) and the Python arr
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 from ..errors import LaunchError
 from .binding_tensor import TensorArg
 from .binding_types import DEVICE, HOST, element_type, row_major
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _HOST_DEVICES = (1, 3, 11)  # CPU, and pinned host memory of CUDA and ROCm
 _GPU_DEVICES = (2, 10, 13)  # torch on ROCm calls its devices CUDA

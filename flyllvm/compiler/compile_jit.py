@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import CodegenError, LaunchError
 from .binding_call import as_argument
 from .binding_pointer import PointerArg
@@ -13,8 +11,10 @@ from .binding_values import Constant, StreamSlot
 from .compiled_jit import CompiledJit
 from .place import Place
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from ..target import Target
     from .jit import JitFunction

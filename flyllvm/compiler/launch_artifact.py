@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import FlyError, LaunchError
 from .binding_call import Unkeyed, signature
 from .binding_values import Fields, Number, for_spec, stream_handle
@@ -12,8 +10,10 @@ from .launch import Bound, author_line, block_size, check_grid, check_lds
 from .place import Place, current_place
 from .replay import Launch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from .artifact import Artifact
 

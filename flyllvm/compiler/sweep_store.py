@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
 
 from ..errors import CodegenError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..target import Target
     from .kernel import KernelFunction
     from .sweep import Trial

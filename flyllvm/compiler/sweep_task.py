@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
 
 from ..errors import CodegenError, FlyError
 from ..target import Target
 from .kernel import KernelFunction
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .artifact import Artifact
 
 #: (module, file, name): how another process finds a kernel.

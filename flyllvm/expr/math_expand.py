@@ -5,12 +5,14 @@ Polynomials are minimax fits of our own; the bound of each function stands in ``
 
 from __future__ import annotations
 
-from typing import Any
-
 from .math import absf, copysign, exp, exp2, fma, isnan, log, log2, sqrt
 from .math_trig import cos, sin, tan
 from .numeric import Float32, Float64, Int32
 from .vector import Vector, where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 INF, NAN = float("inf"), float("nan")
 _LN2 = 0.6931471805599453

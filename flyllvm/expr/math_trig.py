@@ -6,12 +6,14 @@ multiplied with the mantissa in integers (Payne and Hanek), under a branch that 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir.builder import Builder
 from .math import absf, fma, roundeven
 from .numeric import Float32, Int32, Int64, Uint32, Uint64, choose
 from .vector import Vector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: pi/2 as three f32, each the rest of the one before.
 _HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)

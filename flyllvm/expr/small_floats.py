@@ -5,11 +5,10 @@ Which flavour a chip converts is its hardware's: FNUZ on gfx942, OCP on gfx950, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import TargetError
 from ..ir import types as t
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..ir.builder import Builder
     from ..ir.core import Value

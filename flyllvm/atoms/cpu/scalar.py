@@ -8,8 +8,6 @@ Source: LLVM language reference, ``llvm.fma``; System V x86-64 ABI (the C librar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import types as t
 from ...ir.protocols import register_payload
@@ -19,6 +17,7 @@ from ..copy_op import StatelessCopy
 from ..mma_op import StatelessMma
 from ..spelling import options, parse_mma, split_params
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.lltype import LLType
     from ...ir.protocols import Emitter, LLValue, MemOperand

@@ -13,8 +13,6 @@ Source: LLVM AMDGPUUsage, intrinsics ``llvm.amdgcn.raw.ptr.buffer.atomic.*``; IS
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError, TargetError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
@@ -25,6 +23,7 @@ from ..spelling import options, split_params
 from ..universal_atomic import check_element, check_word
 from .cdna3_buffer_copy import SOFFSET, buffer_address
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue, MemOperand
     from ...target import Target

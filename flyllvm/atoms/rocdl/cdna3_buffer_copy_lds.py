@@ -19,8 +19,6 @@ hardware has the 96-bit form rests on LLVM alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
@@ -30,6 +28,7 @@ from ..spelling import options, split_params
 from .cache_policy import CachePolicy
 from .cdna3_buffer_copy import SOFFSET, buffer_address
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
     from ...target import Target

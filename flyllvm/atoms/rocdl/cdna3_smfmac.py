@@ -15,8 +15,6 @@ cycles of the gfx942 rows).  The maps of the rows of gfx950 alone follow the rul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
@@ -26,6 +24,7 @@ from ..base import Stateful
 from ..flags import Flag, FlaggedRowMma
 from ..rows import MmaRow, MmaTable, element_type
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
 

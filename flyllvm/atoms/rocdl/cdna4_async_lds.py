@@ -15,8 +15,6 @@ Source: CDNA4 ISA manual, "LDS direct loads"; LLVM AMDGPUUsage, ``llvm.amdgcn.gl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
@@ -27,6 +25,7 @@ from .cache_policy import CachePolicy
 from .cdna3_buffer_copy import SOFFSET
 from .cdna3_buffer_copy_lds import IMM_OFFSET, BufferCopyLds
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
     from ...target import Target

@@ -18,8 +18,6 @@ Source: CDNA4 ISA manual, 7.1.5 and 7.2; register tables and hardware scale dump
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
@@ -29,6 +27,7 @@ from ..base import Stateful
 from ..flags import Flag, FlaggedRowMma
 from ..rows import MmaRow, MmaTable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
     from ...ir.types import ScalarType

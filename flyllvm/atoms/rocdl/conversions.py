@@ -13,10 +13,9 @@ Source: CDNA3 ISA manual, V_CVT_*FP8*; CDNA4 ISA manual, 7.3; LLVM IntrinsicsAMD
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError, TargetError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...target import Target
 

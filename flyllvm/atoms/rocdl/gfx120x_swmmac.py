@@ -11,8 +11,6 @@ the rule of the 8-bit floats.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...ir import lltype as ll
 from ...ir.protocols import register_payload
 from ...layout import Layout
@@ -24,6 +22,7 @@ from .cdna3_smfmac import INDEX, index_of
 from .gfx120x_wmma import ACC, INPUTS, RESULT, carrier_of
 from .wmma import CLAMP, FP8, SIGN_A, SIGN_B
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
 

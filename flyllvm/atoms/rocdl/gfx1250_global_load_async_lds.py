@@ -10,14 +10,13 @@ Source: LLVM IntrinsicsAMDGPU, ``global_load_async_to_lds``.  No public ISA manu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
 from ..copy_op import StatelessCopy
 from ..spelling import options, split_params
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue, MemOperand
 

@@ -20,8 +20,6 @@ Source: CDNA5 ISA manual, 10.11 and tables 62 to 65 (descriptor); LLVM 22.1 Intr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError, ParseError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
@@ -31,6 +29,7 @@ from ..copy_op import StatefulCopy, guard
 from ..spelling import options, split_params
 from .cache_policy import CachePolicy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
     from ...target import Target

@@ -17,8 +17,6 @@ Source: LLVM IntrinsicsAMDGPU and its scheduling model (cycles); tables of AMD's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
 from ...state import AtomStateField, StateStruct
@@ -29,6 +27,7 @@ from .cdna4_mfma_scale import FORMATS, SCALE_DOC, scales
 from .gfx1250_wmma import DWORDS, INPUT_32, RESULT, RESULT_32, chunked
 from .wmma import MOD_C, REUSE_A, REUSE_B
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
     from ...ir.types import IntType, ScalarType

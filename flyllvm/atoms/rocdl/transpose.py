@@ -6,14 +6,13 @@ bits of the tile the lane holds afterwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll
 from ...layout import Layout, size
 from ..copy_op import StatelessCopy
 from ..spelling import options, split_params
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue, MemOperand
     from ...ir.types import PtrType

@@ -7,13 +7,12 @@ result.  ``negA``, ``negB`` negate, ``modC`` is 1 to negate, 2 for the absolute 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import TargetError
 from ...ir import lltype as ll
 from ..base import Stateless
 from ..flags import Flag, FlaggedRowMma, accumulator_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

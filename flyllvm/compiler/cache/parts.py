@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from types import CodeType
-from typing import Any
 
 from ..watch import _is_library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Opcode that brings a module into a function while it runs.
 _IMPORT_NAME = 108 if sys.version_info < (3, 13) else None

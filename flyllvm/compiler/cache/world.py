@@ -12,10 +12,13 @@ import os
 import sys
 from _blake2 import blake2b
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
 
 from ..watch import _is_followed, _is_library
 from .parts import all_names, bare, imports, is_python_made, plain, slots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _OURS = "flyllvm."
 _MAX_PARTS = 20000
