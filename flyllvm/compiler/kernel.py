@@ -123,10 +123,10 @@ class KernelFunction:
                 lines.setdefault((frame.file, frame.line), frame)
             frames = tuple(lines.values())
             raise TraceError(
-                f"{frames[0].func} calls itself without end while {self.name} is traced",
+                f"the calls of {frames[0].func} nest deeper than Python allows while {self.name} is traced",
                 Location(frames),
-                "end the recursion by a compile-time value; a condition known only at run time traces both branches, "
-                "so write a loop instead",
+                "end the recursion earlier, by a compile-time value; a condition known only at run time traces both "
+                "branches, so write a loop instead",
             ) from None
         if result is not None:
             from ..expr.control_tree import describe

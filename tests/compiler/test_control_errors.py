@@ -439,7 +439,7 @@ def test_endless_recursion_names_the_line():
         C[0] = again(0)
 
     message = error(k)
-    assert "calls itself without end while k is traced" in message and "end the recursion by" in message
+    assert "nest deeper than Python allows while k is traced" in message and "end the recursion earlier" in message
     for fn, line in ((again, "return other"), (other, "return again"), (k, "again(0)")):
         assert message.count(line_of(fn, line)) == 1, message
 
