@@ -1,4 +1,4 @@
-"""Faults that users of GPU kernel compilers meet, as demands on this one: those that a test of some room guards already.
+"""Faults that users of GPU kernel compilers meet, as demands on this one: those that tests of the rooms guard already.
 
 The demands without such a test have theirs in the files beside this one.  Here each is named with the tests that would
 fail without it, so that a test which is renamed or dropped is missed, and the demand with it.
