@@ -60,7 +60,12 @@ def _composite(value: Any, cls: type, walk: _Walk) -> Any:
     if cls in (set, frozenset):
         return (cls, frozenset(freeze(v, walk) for v in value))
     if isinstance(value, dict):
-        return (cls, *((freeze(k, walk), freeze(v, walk)) for k, v in value.items()))
+        return (cls, *((freeze(k, walk), freeze(v, walk)) for k, v in value.items()), *_extra(value, walk))
+    if isinstance(value, (list, set, frozenset)):  # classes of their own
+        base: Any = next(c for c in (list, set, frozenset) if isinstance(value, c))
+        return (cls, freeze(base(value), walk), *_extra(value, walk))
+    if is_partial(cls):
+        return (cls, freeze(value.func, walk), freeze(value.args, walk), freeze(value.keywords, walk))
     if cls is FunctionType:
         return _function(value, walk)
     if cls is MethodType:
@@ -94,18 +99,38 @@ def _object(value: Any, cls: type, walk: _Walk) -> Any:
         raise Unfreezable(f"the data of a {cls.__name__}")
     if isinstance(value, (tuple, int, float, str)):  # named tuples, enumerations of numbers
         plain: Any = next(c for c in (tuple, int, float, str) if isinstance(value, c))
-        return (cls, freeze(plain(value), walk))
-    if hasattr(value, "__dict__") or any(_slots(c) for c in cls.__mro__):
+        return (cls, freeze(plain(value), walk), *_extra(value, walk))
+    open_state = hasattr(value, "__dict__") or any(_slots(c) for c in cls.__mro__)
+    if open_state and not _hides_state(cls):
         return (cls, *_state(value, cls, walk))
+    inner = getattr(value, "__wrapped__", None)
+    if type(inner) is FunctionType:  # a cache of functools
+        return (cls, _function(inner, walk))
     if not _has_own_hash(cls):
         raise Unfreezable(f"a {cls.__name__}")
-    return (cls, value)
+    return (cls, value, *_extra(value, walk))
+
+
+def is_partial(cls: type) -> bool:
+    """Whether a class is `functools.partial`, without an import."""
+    return cls.__name__ == "partial" and cls.__module__ == "functools"
 
 
 def holds_data(value: Any) -> bool:
     """Whether a value is an array, whose data can change behind its attributes."""
     cls = type(value)
     return any(hasattr(cls, name) for name in ("data_ptr", "__dlpack__", "__array_interface__", "__array__"))
+
+
+def _extra(value: Any, walk: _Walk) -> list[Any]:
+    """Attributes of a container or number of a class of the author's."""
+    return [(n, freeze(v, walk)) for n, v in getattr(value, "__dict__", {}).items()]
+
+
+def _hides_state(cls: type) -> bool:
+    """Whether objects of a class hold more than attributes, as those written in C do."""
+    places = sum(len(_slots(c)) for c in cls.__mro__) + 2  # attributes and weak references
+    return cls.__itemsize__ > 0 or cls.__basicsize__ > object.__basicsize__ + places * object.__basicsize__ // 2
 
 
 def _has_own_hash(cls: Any) -> bool:

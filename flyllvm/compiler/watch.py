@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from opcode import opmap
 from types import CodeType, FunctionType, MethodType, ModuleType
 
-from .freeze import Unfreezable, freeze, holds_data
+from .freeze import Unfreezable, freeze, holds_data, is_partial
+from .watch_names import reads_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,15 @@ _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.se
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _KERNELS = os.path.join(_OURS, "kernels") + os.sep
 _MAX_FUNCTIONS = 1000
+#: Names of Python that read attributes whose names are not in the code.
+_DYNAMIC = frozenset(
+    ("getattr", "vars", "asdict", "astuple", "attrgetter", "__dict__", "__getattribute__", "__match_args__")
+)
+#: Attributes under which wrappers keep a function.
+_WRAPPERS = ("__func__", "fget", "func", "__wrapped__")
+_METHODS = (FunctionType, staticmethod, classmethod, property)
+_CONTAINERS = (tuple, list, set, frozenset, dict)
+_ENVIRONMENT = frozenset(("environ", "getenv"))
 _IMMUTABLE = (int, float, str, bytes, bool, complex, type(None), CodeType)
 
 
@@ -118,13 +127,15 @@ class _Walk:
         elif cls is MethodType:
             self.reach(value.__func__)
             self.reach(value.__self__)
+        elif is_partial(cls):
+            for part in (value.func, value.args, value.keywords):
+                self.reach(part)
+            self._freeze(value)
         elif isinstance(value, ModuleType):
             if not _is_library(value):
                 self._attributes(vars(value))
         elif isinstance(value, type):
-            if _is_followed_class(value):
-                for base in value.__mro__[:-1]:
-                    self._attributes(base.__dict__)
+            self._class(value)
         elif type(inner) is FunctionType and cls.__module__.startswith("flyllvm."):
             self.reach(inner)  # a kernel or host function
         else:
@@ -132,11 +143,18 @@ class _Walk:
 
     def _function(self, fn: FunctionType) -> None:
         self.functions[id(fn)] = fn
-        self.found |= _names(fn.__code__)
-        scope = fn.__globals__
-        for name in _globals(fn.__code__):
-            # A name that is not there is one of Python's own, until somebody defines it.
+        reads, scope = reads_of(fn.__code__), fn.__globals__
+        self.found |= reads.names
+        # A name that is not there is one of Python's own, until somebody defines it.
+        for name in (*reads.globals, *(sorted(reads.strings) if "globals" in reads.names else ())):
             self._entry(scope, name, scope.get(name, _MISSING))
+        for name in reads.imports:
+            # A relative import has the rest of the name; an import that has not happened yet is seen when it has.
+            for full in (name, f"{scope.get('__package__') or ''}.{name}".strip(".")):
+                if full in sys.modules:
+                    self._entry(sys.modules, full, sys.modules[full])
+        if not _ENVIRONMENT.isdisjoint(reads.names):
+            self.reach(os.environ)
         for cell in fn.__closure__ or ():
             try:
                 self._entry(_Cell(cell), "", cell.cell_contents)
@@ -153,11 +171,26 @@ class _Walk:
         if value is not _MISSING:
             self.reach(value)
 
-    def _attributes(self, space: Any) -> None:
-        for name in self._names.intersection(space):
+    def _class(self, cls: type) -> None:
+        if not _is_followed_class(cls):
+            return
+        if type(cls) is not type:
+            self._class(type(cls))
+        for base in cls.__mro__[:-1]:
+            if not _is_followed_class(base):
+                continue
+            # Operators, `with`, `for` and calls use these without their names in the code.
+            special = [n for n, raw in base.__dict__.items() if n[:2] == "__" == n[-2:] and type(raw) in _METHODS]
+            self._attributes(base.__dict__, special)
+            if isinstance(places := base.__dict__.get("__match_args__"), tuple):
+                self.found |= frozenset(places)
+
+    def _attributes(self, space: Any, more: Any = ()) -> None:
+        for name in self._names.intersection(space).union(more):
             raw = space[name]
             self._entry(space, name, raw)
-            for wrapped in (getattr(raw, "__func__", None), getattr(raw, "fget", None)):
+            for wrapper in _WRAPPERS:
+                wrapped = getattr(raw, wrapper, None)
                 if wrapped is not None:
                     self.reach(wrapped)
 
@@ -166,17 +199,27 @@ class _Walk:
         if isinstance(state, dict) and not cls.__module__.startswith("flyllvm.") and not holds_data(value):
             self._attributes(state)
             self.reach(cls)
-            return
+            self.reach(getattr(value, "__wrapped__", None))
+            # Methods of a library, and reads by computed names, may look at every attribute; where one cannot be
+            # compared, those that the code names must do.
+            if not _is_followed_class(cls) or not self._names.isdisjoint(_DYNAMIC):
+                self._freeze(value, needed=False)
+            if not isinstance(value, _CONTAINERS):
+                return
         if isinstance(value, (tuple, list, set, frozenset)):
             for part in value:
                 self.reach(part)
         elif isinstance(value, dict):
             for part in value.values():
                 self.reach(part)
+        self._freeze(value)
+
+    def _freeze(self, value: Any, needed: bool = True) -> None:
         try:
             key = freeze(value)
         except Unfreezable as e:
-            self.why_not = f"it reads {e}"
+            if needed:
+                self.why_not = f"it reads {e}"
             return
         if not isinstance(value, frozenset):
             self.frozen.append((value, key))
@@ -207,49 +250,6 @@ class _Cell:
             return self._cell.cell_contents
         except ValueError:
             return default
-
-
-_NAMES: dict[CodeType, frozenset[str]] = {}
-
-
-def _names(code: CodeType) -> frozenset[str]:
-    """Names of globals and attributes that code reads, with that of the functions inside it."""
-    found = _NAMES.get(code)
-    if found is None:
-        out = set(code.co_names)
-        for const in code.co_consts:
-            if isinstance(const, CodeType):
-                out |= _names(const)
-        found = _NAMES[code] = frozenset(out)
-    return found
-
-
-_GLOBALS: dict[CodeType, tuple[str, ...]] = {}
-_LOADS = {opmap["LOAD_GLOBAL"]: 1, opmap["LOAD_NAME"]: 0}  # opcode -> bits of its argument before the name's number
-if "LOAD_FROM_DICT_OR_GLOBALS" in opmap:  # Python 3.12: class bodies inside functions
-    _LOADS[opmap["LOAD_FROM_DICT_OR_GLOBALS"]] = 0
-_EXTENDED = opmap["EXTENDED_ARG"]
-
-
-def _globals(code: CodeType) -> tuple[str, ...]:
-    """Names of the globals that code reads, with those of the functions inside it.
-
-    ``co_names`` holds attribute names too, and a global that happens to be called like an attribute is none of ours.
-    """
-    found = _GLOBALS.get(code)
-    if found is None:
-        names: dict[str, None] = {}
-        raw, high = code.co_code, 0
-        for i in range(0, len(raw), 2):
-            op, arg = raw[i], raw[i + 1] | high
-            high = arg << 8 if op == _EXTENDED else 0
-            if op in _LOADS:
-                names[code.co_names[arg >> _LOADS[op]]] = None
-        for const in code.co_consts:
-            if isinstance(const, CodeType):
-                names.update(dict.fromkeys(_globals(const)))
-        found = _GLOBALS[code] = tuple(names)
-    return found
 
 
 def _is_followed(fn: FunctionType) -> bool:
