@@ -57,6 +57,11 @@ def test_the_compile_path_imports_no_heavy_package(statement: str) -> None:
     assert heavy_ones(statement) == []
 
 
+def test_the_compiler_starts_without_what_only_annotations_texts_and_entries_need() -> None:
+    loaded = modules_loaded_by("import flyllvm, flyllvm.compiler, flyllvm.expr")
+    assert {"typing", "re", "enum", "json", "ast", "copy"} & set(loaded) == set()
+
+
 def test_importing_flyllvm_loads_no_room() -> None:
     ours = {name for name in modules_loaded_by("import flyllvm") if name.startswith("flyllvm")}
     assert ours == {"flyllvm"}

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
 
 from ..errors import CodegenError, FlyError, LinkError, TargetError
 from ..target import Target
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from .artifact import Artifact
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..errors import CodegenError, FlyError, LaunchError
 from ..target import Target
 from .sweep import Config, Sweep, Trial, split_config, sweep
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from .artifact import Artifact
     from .kernel import KernelFunction
