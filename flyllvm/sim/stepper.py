@@ -64,6 +64,7 @@ class Simulator:
     def _advance(self) -> None:
         self.current = next(self._stops, None)
         if self.current is None and not self.setup.finished:
+            self.setup.write_lines()
             self.setup.finish()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from flyllvm.codegen.x86 import host_target
 from flyllvm.errors import CodegenError
 from flyllvm.ir import types as t
 from flyllvm.printf import formats_in
@@ -77,3 +78,8 @@ def test_a_format_that_does_not_fit_the_operands_is_refused(text: str) -> None:
 def test_a_type_that_no_record_holds_is_refused() -> None:
     with pytest.raises(CodegenError, match="convert it first"):
         printing("{}", t.F8E5M2)
+
+
+def test_the_host_does_not_print() -> None:
+    with pytest.raises(CodegenError, match="print in kernels for a GPU"):
+        build(lambda k: k.b.emit("gpu.printf", [], [], {"format": "x"}), host_target()).text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 import flyllvm
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
+from flyllvm.cli.main import main
 from flyllvm.errors import SimError, TraceError
+from flyllvm.sim import Simulator
 
 pytestmark = [pytest.mark.sim]
 
@@ -113,6 +116,26 @@ def test_launches_of_every_kind_print(capsys: pytest.CaptureFixture[str], monkey
     ):
         launch()
         assert capsys.readouterr().out.splitlines() == want
+
+
+def test_the_command_prints_and_keeps_its_json_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.ll"
+    file.write_text(text_of(places, "i32").llvm_ir)
+    command = ["sim", os.fspath(file), "--arch", "gfx942", "--grid", "1", "--block", "4,2", "--arg", "i32:0"]
+    want = ["end 0", "end 1", "end 2", "end 3"] * 2
+    assert main(command) == 0
+    assert capsys.readouterr().out.splitlines()[:8] == want
+    assert main([*command, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["ok"] and err.splitlines()[:8] == want
+
+
+def test_a_kernel_prints_where_stepping_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Simulator(text_of(places, "i32").llvm_ir, grid=1, block=(4, 2), args=[0])
+    assert capsys.readouterr().out == ""
+    while run.current is not None:
+        run.step()
+    assert capsys.readouterr().out.splitlines() == ["end 0", "end 1", "end 2", "end 3"] * 2
 
 
 @pytest.mark.llvm

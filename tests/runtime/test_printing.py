@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,25 @@ def test_launches_and_host_functions_print(capsys: pytest.CaptureFixture[str]) -
         ):
             launch()
             assert capsys.readouterr().out.splitlines() == LINES
+
+
+def test_a_loaded_kernel_prints_without_its_text(
+    device: Executor | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    artifact = flyc.compile(show, "f32[8]", "f32", arch=Device.current().target_id.processor)
+    flyllvm.save_artifacts(tmp_path, {"show": artifact}, llvm_ir=False)
+    loaded = flyllvm.load_artifact(tmp_path, "show")
+    assert loaded.llvm_ir == ""
+    if device is not None:
+        device.knows(artifact.code_object.image, artifact.llvm_ir)
+        device.knows = lambda image, text: None
+    try:
+        with DeviceArray.from_numpy(np.arange(8, dtype=np.float32)) as x:
+            loaded(x, 0.5, grid=2)
+    finally:
+        if device is not None:
+            del device.knows
+    assert capsys.readouterr().out.splitlines() == LINES
 
 
 def test_an_overflow_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
