@@ -190,7 +190,7 @@ class Fence(Op):
 
 @op
 class Printf(Op):
-    """``gpu.printf``: attr ``format``; operands are scalars."""
+    """``gpu.printf``: attr ``format``, with ``{}`` for each operand (``{:u}``: unsigned); operands are scalars."""
 
     __slots__ = ()
     name = "gpu.printf"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 from pathlib import Path
@@ -58,6 +59,22 @@ def test_lines_come_in_the_order_of_workgroups_and_work_items() -> None:
         for y in range(2):
             want += ["end 0", "end 1", "end 2"]
             want += [f"wg {wg} item 3,{y} turn {i}" for i in range(2)] + ["end 3"]
+    assert out.getvalue().splitlines() == want
+
+
+def test_three_dimensions_and_a_block_size_of_the_launch() -> None:
+    @flyc.kernel
+    def corner():
+        b, t = fx.block_idx, fx.thread_idx
+        n = t.z
+        while n > 0:
+            fx.printf("{} {} {}: {} {} {}", b.x, b.y, b.z, t.x, t.y, t.z)
+            n = n - 1
+
+    out = io.StringIO()
+    text_of(corner).simulate(grid=(2, 2, 2), block=(2, 3, 2), printf_to=out)
+    axes = [range(2), range(2), range(2), range(1, 2), range(3), range(2)]
+    want = [f"{x} {y} {z}: {i} {j} {k}" for z, y, x, k, j, i in itertools.product(*axes)]
     assert out.getvalue().splitlines() == want
 
 
