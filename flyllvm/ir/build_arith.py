@@ -137,8 +137,8 @@ class ArithBuilder:
     def broadcast(self, a: Value, count: int) -> Value:
         """A scalar in every element of a vector."""
         if a.op is not None and a.op.name == "arith.constant":
-            return self.constant(a.op.attrs["value"], t.VectorType(count, t.scalar_of(a.type)))
-        return self.emit("vector.broadcast", [a], [t.VectorType(count, t.scalar_of(a.type))]).results[0]
+            return self.constant(a.op.attrs["value"], t.vector_type(count, t.scalar_of(a.type)))
+        return self.emit("vector.broadcast", [a], [t.vector_type(count, t.scalar_of(a.type))]).results[0]
 
     def extract(self, v: Value, position: int | Value) -> Value:
         """One element; looks through concatenations, inserts, broadcasts and constants."""
@@ -218,11 +218,11 @@ class ArithBuilder:
         if v.op is not None and v.op.name == "arith.constant":
             value = v.op.attrs["value"]
             part_value = value[offset : offset + size] if isinstance(value, tuple) else value
-            return self.constant(part_value, t.VectorType(size, t.scalar_of(v.type)))
+            return self.constant(part_value, t.vector_type(size, t.scalar_of(v.type)))
         attrs = {"offset": offset, "size": size}
-        return self.emit("vector.extract_strided_slice", [v], [t.VectorType(size, t.scalar_of(v.type))], attrs).results[
-            0
-        ]
+        return self.emit(
+            "vector.extract_strided_slice", [v], [t.vector_type(size, t.scalar_of(v.type))], attrs
+        ).results[0]
 
     def insert_slice(self, part: Value, v: Value, offset: int) -> Value:
         """The vector with a run of elements replaced."""
@@ -241,7 +241,7 @@ class ArithBuilder:
             return whole
         elem = t.scalar_of(parts[0].type)
         total = sum(t.count_of(p.type) for p in parts)
-        return self.emit("vector.concat", list(parts), [t.VectorType(total, elem)]).results[0]
+        return self.emit("vector.concat", list(parts), [t.vector_type(total, elem)]).results[0]
 
 
 def _rejoined(parts: Sequence[Value]) -> Value | None:

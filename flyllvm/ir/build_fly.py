@@ -195,7 +195,9 @@ class FlyBuilder:
             if len(_VIEW_TYPES) >= _VIEW_TYPES_LIMIT:
                 _VIEW_TYPES.clear()
             found = _VIEW_TYPES[key] = t.MemRefType(ptr.type, layout)
-        return self.emit("fly.make_view", [ptr, shared], [found]).results[0]
+        made = self.emit("fly.make_view", [ptr, shared], [found])
+        made.checked = True  # the type was made from the pointer and the layout
+        return made.results[0]
 
     def add_offset(self, ptr: Value, offset: Index) -> Value:
         """``ptr`` plus ``offset`` elements: run-time part first, the constant last."""
@@ -243,7 +245,9 @@ class FlyBuilder:
             raise VerifyError(f"add_offset of {type_}", self.location(), "pass a pointer")
         div = abs(offset) if isinstance(offset, int) else offset.divisibility
         align = offset_align(type_, div)
-        return self.emit("fly.add_offset", [ptr, self.value(offset)], [type_.with_(align=align)]).results[0]
+        made = self.emit("fly.add_offset", [ptr, self.value(offset)], [type_.with_(align=align)])
+        made.checked = True  # the type was made from the pointer, the offset is an index
+        return made.results[0]
 
     def apply_swizzle(self, ptr: Value, swizzle: Swizzle) -> Value:
         """The pointer with a swizzle of its byte address."""

@@ -299,9 +299,19 @@ def like(t: Type, elem: ScalarType) -> Type:
     return VectorType(t.count, elem) if isinstance(t, VectorType) else elem
 
 
+_VECTORS: dict[tuple[int, str], VectorType] = {}
+
+
+def vector_type(count: int, elem: ScalarType) -> VectorType:
+    """``VectorType(count, elem)``, the same object each time."""
+    key = (count, elem.text)
+    found = _VECTORS.get(key)
+    return _VECTORS.setdefault(key, VectorType(count, elem)) if found is None else found
+
+
 def value_type(count: int, elem: ScalarType) -> Type:
     """The SSA type of ``count`` register elements: the scalar itself for one."""
-    return elem if count == 1 else VectorType(count, elem)
+    return elem if count == 1 else vector_type(count, elem)
 
 
 def storage(t: Type) -> ll.LLType:

@@ -139,12 +139,18 @@ class Expander(Rewriter):
             d, a, b, c = grids
             m, n, k = _gemm_bounds(d, a, b, c, op)
             seen: set[tuple[int, int]] = set()
+            checked: set[tuple[int, ...]] = set()
             for im, in_, ik in gemm_steps(m, n, k, op):
                 acc = d if (im, in_) in seen else c
                 seen.add((im, in_))
                 dv = d.at(self.b, im, in_)
                 cv = dv if acc is d or d.ptr is c.ptr else c.at(self.b, im, in_)
-                self.b.emit("fly.mma_atom_call", [atom, dv, a.at(self.b, im, ik), b.at(self.b, in_, ik), cv])
+                operands = [atom, dv, a.at(self.b, im, ik), b.at(self.b, in_, ik), cv]
+                made = self.b.emit("fly.mma_atom_call", operands)
+                kinds = tuple(id(v.type) for v in operands)
+                # The first call of operands of these types is verified for all of them.
+                made.checked = kinds in checked
+                checked.add(kinds)
 
 
 class _Modes:

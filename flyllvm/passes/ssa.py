@@ -53,6 +53,7 @@ class Promoter(Rewriter):
         super().__init__(kernel, target)
         self.regs = Registers(kernel)
         self.env: dict[Cell, Value] = {}
+        self._verified: set[tuple[object, ...]] = set()
         self.handlers = {
             "fly.memref.alloca": self._alloca,
             "fly.ptr.load": self._load,
@@ -157,8 +158,16 @@ class Promoter(Rewriter):
                 operands.append(self.read(*target))
                 segments[3] = 1
         made = self.b.emit("fly.copy_atom_call_ssa", operands, results, {"segments": tuple(segments)})
+        self._trust(made)
         if target is not None:
             self.write(target[0], target[1], made.result)
+
+    def _trust(self, made: Op) -> None:
+        """The first call of an atom on operands of these types is verified for all of them."""
+        types = [id(v.type) for v in (*made.operands, *made.results)]
+        kinds = (made.name, made.attrs.get("segments"), *types)
+        made.checked = kinds in self._verified
+        self._verified.add(kinds)
 
     def _pred(self, pred: Value) -> Value:
         span = self.regs.span(pred)
@@ -174,6 +183,7 @@ class Promoter(Rewriter):
         values = [self.read(*s) for s in sources if s is not None]
         result = t.value_type(target[2], _memref(d).elem)
         made = self.b.emit("fly.mma_atom_call_ssa", [atom, *values], [result])
+        self._trust(made)
         self.write(target[0], target[1], made.result)
 
     # --- regions ---------------------------------------------------------------------------------
