@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, types as ty
+from . import alu, denormals, types as ty
 from .ir import Inst
 from .types import Type
 from .values import Array
@@ -291,7 +291,7 @@ def _reduce(name: str) -> Callable[[Compiler, Inst], list[Op]]:
     def builder(c: Compiler, inst: Inst) -> list[Op]:
         d, v = c.dest(inst), c.slot(inst.operands[-1])
         first = c.slot(inst.operands[0]) if start else None
-        fn = fns[name](inst.type)
+        fn = denormals.flushed(c.kernel, inst.type, fns[name](inst.type))
 
         def run(r: list[Any], m: Machine) -> None:
             vector = r[v]

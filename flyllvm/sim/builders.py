@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import address, alu, atomics, convert, intrinsics, mem_ops, poison, types as ty, vectors
+from . import address, alu, atomics, convert, denormals, intrinsics, mem_ops, poison, types as ty, vectors
 from .ir import Inst
 from .ops import binary, unary
 from .parse_inst import BINARY
@@ -28,7 +28,7 @@ def build(c: Compiler, inst: Inst) -> list[Op]:
 
 
 def _binary(c: Compiler, inst: Inst) -> list[Op]:
-    ops = [binary(c, inst, alu.binary_op(inst.op, inst.type))]
+    ops = [binary(c, inst, denormals.flushed(c.kernel, inst.type, alu.binary_op(inst.op, inst.type)))]
     if inst.op in ("udiv", "sdiv", "urem", "srem"):
         ops.insert(0, _division_check(c, inst))
     return ops
@@ -71,7 +71,9 @@ def _icmp(c: Compiler, inst: Inst) -> list[Op]:
 
 
 def _fcmp(c: Compiler, inst: Inst) -> list[Op]:
-    return [binary(c, inst, alu.float_compare(inst.extra["pred"], inst.operands[0].type))]
+    operand = inst.operands[0].type
+    compare = alu.float_compare(inst.extra["pred"], operand)
+    return [binary(c, inst, denormals.flushed(c.kernel, operand, compare, result=False))]
 
 
 def choose(cond: Array, yes: Value, no: Value) -> Value:
@@ -107,6 +109,8 @@ def _cast(c: Compiler, inst: Inst) -> list[Op]:
         fn = convert.resize_int(op, source, target)
     elif op in ("fptrunc", "fpext"):
         fn = convert.convert_float(source, target)
+        if ty.BFLOAT not in (ty.scalar_of(source), ty.scalar_of(target)):
+            fn = denormals.flushed(c.kernel, target, denormals.flushed(c.kernel, source, fn))
     elif op in ("fptosi", "fptoui"):
         fn = convert.float_to_int(source, target, op == "fptosi")
     elif op in ("sitofp", "uitofp"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, bitfn, convert, cvt, fma, types as ty
+from . import alu, bitfn, convert, cvt, denormals, fma, types as ty
 from .ir import Inst
 from .types import Type
 from .values import Array
@@ -23,12 +23,20 @@ if TYPE_CHECKING:
 FnOf = Callable[[Type], Callable[..., Any]]
 
 
-def elementwise(fn_of: FnOf, count: int) -> Callable[[Compiler, Inst], list[Op]]:
-    """A builder for a function of the first ``count`` operands, chosen by the type of the first."""
+def elementwise(fn_of: FnOf, count: int, computes: bool = True) -> Callable[[Compiler, Inst], list[Op]]:
+    """A builder for a function of the first ``count`` operands, chosen by the type of the first.
+
+    Args:
+        fn_of: The function of a type.
+        count: Operands.
+        computes: Whether the denormal mode applies; it does not to what only moves bits.
+    """
 
     def builder(c: Compiler, inst: Inst) -> list[Op]:
         d, slots = c.dest(inst), [c.slot(o) for o in inst.operands[:count]]
         fn = fn_of(inst.operands[0].type)
+        if computes:
+            fn = denormals.flushed(c.kernel, inst.operands[0].type, fn)
         if count == 1:
             a = slots[0]
 
@@ -107,9 +115,13 @@ def _ldexp(c: Compiler, inst: Inst) -> list[Op]:
     d, a, e = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
     bits = ty.bit_size(ty.scalar_of(inst.operands[1].type))
 
+    def scale(value: Array, power: Array) -> Array:
+        return convert.from_float64(t, np.ldexp(convert.to_float64(t, value), power))
+
+    fn = denormals.flushed(c.kernel, t, scale)
+
     def run(r: list[Any], m: Machine) -> None:
-        power = np.clip(alu.sign_extended(r[e], bits).astype(np.int64), -5000, 5000).astype(np.int32)
-        r[d] = convert.from_float64(t, np.ldexp(convert.to_float64(t, r[a]), power))
+        r[d] = fn(r[a], np.clip(alu.sign_extended(r[e], bits).astype(np.int64), -5000, 5000).astype(np.int32))
 
     return [run]
 
@@ -119,9 +131,13 @@ def _powi(c: Compiler, inst: Inst) -> list[Op]:
     d, a, e = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
     bits = ty.bit_size(ty.scalar_of(inst.operands[1].type))
 
+    def power(value: Array, exponent: Array) -> Array:
+        return convert.from_float64(t, np.power(convert.to_float64(t, value), exponent))
+
+    fn = denormals.flushed(c.kernel, t, power)
+
     def run(r: list[Any], m: Machine) -> None:
-        power = alu.sign_extended(r[e], bits).astype(np.float64)
-        r[d] = convert.from_float64(t, np.power(convert.to_float64(t, r[a]), power))
+        r[d] = fn(r[a], alu.sign_extended(r[e], bits).astype(np.float64))
 
     return [run]
 
@@ -235,10 +251,12 @@ _THREE: dict[str, FnOf] = {
     "fma": fma.function, "fmuladd": fma.function, "amdgcn.fmad.ftz": fma.function,
     "amdgcn.fmed3": native(_med3),
 }  # fmt: skip
+#: Functions that change no more than the sign.
+_MOVES = frozenset({"fabs", "copysign", "arithmetic.fence"})
 
 TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
-    **{name: elementwise(fn, 1) for name, fn in _ONE.items()},
-    **{name: elementwise(fn, 2) for name, fn in _TWO.items()},
+    **{name: elementwise(fn, 1, name not in _MOVES) for name, fn in _ONE.items()},
+    **{name: elementwise(fn, 2, name not in _MOVES) for name, fn in _TWO.items()},
     **{name: elementwise(fn, 3) for name, fn in _THREE.items()},
     "ldexp": _ldexp,
     "amdgcn.ldexp": _ldexp,
