@@ -31,41 +31,40 @@ def fields(kind: type[ast.AST]) -> tuple[str, ...]:
 def children(node: ast.AST) -> list[ast.AST]:
     """Nodes directly under a node, in the order of its fields; not contexts and operators."""
     made: list[ast.AST] = []
-    have = node.__dict__
-    for field in fields(type(node)):
+    have, kind, base = node.__dict__, type(node), ast.AST
+    for field in _FIELDS.get(kind) or fields(kind):
         value = have.get(field)
         if type(value) is list:
-            made += [x for x in value if isinstance(x, ast.AST)]
-        elif isinstance(value, ast.AST):
+            made += [x for x in value if isinstance(x, base)]
+        elif isinstance(value, base):
             made.append(value)
     return made
+
+
+_LEAVES = {ast.Name, ast.Constant}
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
     """A node and all under it; not contexts and operators."""
     found = [node]
     for n in found:  # the list grows meanwhile
-        if type(n) is not ast.Name:
+        if type(n) not in _LEAVES:
             found += children(n)
     return found
 
 
 #: Kind of node -> its field with a name that it binds.
 _BINDS: dict[type[ast.AST], str] = {
-    ast.ExceptHandler: "name",
-    ast.MatchAs: "name",
-    ast.MatchStar: "name",
-    ast.MatchMapping: "rest",
-}
+    ast.FunctionDef: "name", ast.AsyncFunctionDef: "name", ast.ClassDef: "name", ast.ExceptHandler: "name",
+    ast.MatchAs: "name", ast.MatchStar: "name", ast.MatchMapping: "rest",
+}  # fmt: skip
 
 
 def _own_name(node: ast.AST) -> str | None:
     """The name that a node itself binds, beside what stands under it."""
-    if isinstance(node, ast.Name):
+    if type(node) is ast.Name:
         return None if type(node.ctx) is ast.Load else node.id
-    if isinstance(node, (*Function, ast.ClassDef)):
-        return node.name
-    if isinstance(node, ast.alias):
+    if type(node) is ast.alias:
         return node.asname or node.name.partition(".")[0]
     field = _BINDS.get(type(node))
     return None if field is None else getattr(node, field)
@@ -138,7 +137,7 @@ def leaves_by(body: Iterable[ast.stmt]) -> str | None:
     return None
 
 
-_LEAVES = {
+_WAYS = {
     ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Yield: "yield", ast.YieldFrom: "yield",
     ast.Await: "await",
 }  # fmt: skip
@@ -148,7 +147,7 @@ def _leaves(node: ast.AST, in_loop: bool) -> str | None:
     kind = type(node)
     if kind in _CLOSED:
         return None
-    name = _LEAVES.get(kind)
+    name = _WAYS.get(kind)
     if name is not None:
         return None if in_loop and name in ("break", "continue") else name
     inside = node.body if isinstance(node, (ast.For, ast.While, ast.AsyncFor)) else ()
