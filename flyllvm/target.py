@@ -25,7 +25,7 @@ class Chip:
         vgpr_total: Vector registers per lane and SIMD (architectural and accumulation together).
         vgpr_granule: Allocation granule of vector registers, in registers.
         max_waves_per_simd: Waves a SIMD can hold.
-        buffer_flags: Word 3 of a raw buffer descriptor with the byte range check on.
+        buffer_flags: Flags of a raw buffer descriptor with the byte range check on: word 3, or on gfx1250 four bits.
         xnack_fixed: Value of xnack that cannot be switched, or ``None``.
 
     Source: LLVM AMDGPUUsage (processors, target ids, ELF header), AMD CDNA2/3, RDNA3/4 ISA manuals.
@@ -101,10 +101,12 @@ CHIPS: dict[str, Chip] = {
             "gfx1201", "rdna4", 0x4E, (32, 64), 64 * _KIB, fp8="ocp",
             vgpr_total=1536, vgpr_granule=24, max_waves_per_simd=16, buffer_flags=_RDNA_FLAGS,
         ),
-        # The descriptor flags of gfx1250 are those of CDNA in the only public source; not run on hardware.
+        # The descriptor of gfx1250 has four bits of flags, which LLVM takes from the low end: swizzle, a check against
+        # the stride, type.  All zero is a raw buffer whose bytes are checked.  Source: MLIR's AMDGPU dialect, and the
+        # descriptor that LLVM 22.1 builds (base in bits 0-56, records in 57-101).  Not run on hardware.
         Chip(
             "gfx1250", "gfx1250", 0x49, (32,), 320 * _KIB, features=("xnack",), fp8="ocp",
-            vgpr_total=1024, vgpr_granule=16, max_waves_per_simd=16, lds_banks=64,
+            vgpr_total=1024, vgpr_granule=16, max_waves_per_simd=16, lds_banks=64, buffer_flags=0,
         ),
     )
 }  # fmt: skip

@@ -81,7 +81,7 @@ def resolve_access(m: Machine, inst: Inst, rsrc: Rsrc, index: Array | None, offs
                 "make the descriptor with stride 0, or use the struct form")  # fmt: skip
     if m.program.checks.uniformity and any(differs_in_wave(m, part) for part in rsrc):
         m.launch.warn(inst, "the descriptor differs between lanes: the hardware runs a loop over its values")
-    if m.program.target.chip.family.startswith(("rdna", "gfx12")):
+    if m.program.target.chip.family.startswith("rdna"):
         # OOB_SELECT 2 turns the range check off
         unchecked = (flags >> np.uint32(28) & np.uint32(3)) == 2
         if unchecked.any():

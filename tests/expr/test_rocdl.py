@@ -46,7 +46,7 @@ def test_records_are_derived_from_the_layout() -> None:
         assert records == [(3 * 16 + 10) * 2, 17]
 
 
-@pytest.mark.parametrize(("arch", "flags"), [("gfx942", 0x27000), ("gfx1100", 0x31027000), ("gfx1250", 0x27000)])
+@pytest.mark.parametrize(("arch", "flags"), [("gfx942", 0x27000), ("gfx1100", 0x31027000), ("gfx1250", 0)])
 def test_flags_turn_the_bounds_check_on(arch: str, flags: int) -> None:
     with Tracing(arch) as k:
         fx.rocdl.make_buffer_ptr(pointer(k), 64)
