@@ -9,6 +9,7 @@ import pytest
 
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
+from flyllvm import simulate
 from flyllvm.compiler.kernel_cache import static_lds_bytes
 from flyllvm.errors import LaunchError
 from flyllvm.target import CHIPS
@@ -125,6 +126,26 @@ def test_static_and_dynamic_lds_do_not_overlap() -> None:
     # The place that LLVM promises is a multiple of 1024 bytes, also behind 256 bytes of another allocation.
     assert (y[320:] > 0).all() and (y[320:] % 1024 == 0).all()
     assert artifact.code_object.kernels["both_kinds"].lds_bytes == 1024 == static_lds_bytes(artifact.llvm_ir)
+
+
+READS_SIZE = """
+@given = external addrspace(3) global [0 x i8], align 16
+@fixed = internal addrspace(3) global [256 x i8] poison, align 16
+
+define amdgpu_kernel void @k(ptr addrspace(1) %y) {
+  %hidden = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %p = getelementptr i8, ptr addrspace(4) %hidden, i64 120
+  %n = load i32, ptr addrspace(4) %p, align 4
+  store i32 %n, ptr addrspace(1) %y, align 4
+  ret void
+}
+"""
+
+
+def test_a_kernel_that_asks_is_told_the_dynamic_size_alone() -> None:
+    y = np.zeros(1, np.int32)
+    simulate(READS_SIZE, kernel="k", grid=1, block=1, args=[y], target="gfx942", dynamic_lds_bytes=1024)
+    assert y[0] == 1024
 
 
 def test_the_padding_in_front_of_dynamic_lds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
