@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import flyllvm
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
 from flyllvm.atoms import all_rows
@@ -94,14 +96,13 @@ print("both work")
 
 @pytest.mark.llvm
 @pytest.mark.parametrize("order", ["other first", "ours first"])
-def test_another_user_of_llvm_in_the_process_is_not_disturbed(order: str, tmp_path: os.PathLike[str]) -> None:
+def test_another_user_of_llvm_in_the_process_is_not_disturbed(order: str, tmp_path: Path) -> None:
     first, second = (OTHER, OURS) if order == "other first" else (OURS, OTHER)
     # Before the other user comes, nothing of ours has loaded an LLVM.
     apart = "assert 'llvmlite' not in sys.modules\n" if order == "ours first" else ""
     folder = os.fspath(tmp_path)
-    with open(os.path.join(folder, "kernels.py"), "w", encoding="utf-8") as f:
-        f.write(KERNELS)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, os.getcwd()])}
+    (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, os.fspath(Path(flyllvm.__file__).parents[1])])}
     done = subprocess.run(
         [sys.executable, "-c", first + apart + second + BOTH], capture_output=True, text=True, env=env, timeout=60
     )
