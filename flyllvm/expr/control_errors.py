@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
 
 from ..errors import TraceError
 from ..ir.builder import Builder
@@ -12,8 +11,10 @@ from ..ir.location import Location, frames_of, is_author_file
 from .control_slot import truth
 from .numeric import Numeric
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 _FIX = {
     "return": "assign the result to a variable in every branch and return it once, at the end of the function",
