@@ -115,6 +115,8 @@ def _transfer(inst: Inst, bits: Callable[[Operand], int]) -> int:
         return _shuffle_bits(inst, bits)
     if op == "call" and not elementwise_call(inst):
         return every if any(bits(o) for o in operands) else 0
+    if op == "bitcast":
+        return _recount(bits(operands[0]), _width(operands[0].type), _width(inst.type))
     seed = every if may_overshift(inst) or op in ("fptosi", "fptoui") else 0
     for operand in operands[1:] if op == "select" and _is_aggregate(inst.type) else operands:
         part = bits(operand)
@@ -159,6 +161,12 @@ def _shuffle_bits(inst: Inst, bits: Callable[[Operand], int]) -> int:
     return sum(1 << i for i, s in enumerate(shuffle_indices(inst)) if s is None or both >> s & 1)
 
 
+def _recount(bits: int, source: int, target: int) -> int:
+    """Elements that hold bits of the given ones when the same memory is cut into another number of elements."""
+    flags = [bits >> i & 1 for i in range(source)]
+    return sum(1 << j for j in range(target) if any(flags[j * source // target : -(-(j + 1) * source // target)]))
+
+
 # ---- run time
 
 
@@ -180,7 +188,8 @@ def tracker(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None]:
     d, slots = c.dest(inst), [c.slot(o) for o in inst.operands if o.type is not ty.METADATA]
     special = {
         "insertelement": _track_insert, "extractelement": _track_extract, "shufflevector": _track_shuffle,
-        "select": _track_select, "insertvalue": _track_insertvalue, "extractvalue": _track_extractvalue,
+        "bitcast": _track_bitcast, "select": _track_select,
+        "insertvalue": _track_insertvalue, "extractvalue": _track_extractvalue,
     }.get(inst.op)  # fmt: skip
     if special is not None:
         return special(c, inst, d, slots)
@@ -247,6 +256,21 @@ def _track_extract(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callabl
             return
         at = r[slots[1]][..., None] == np.arange(count)
         m.poison[d] = _settle((_expanded(flags, count) & at).any(axis=-1))
+
+    return track
+
+
+def _track_bitcast(c: Compiler, inst: Inst, d: int, slots: list[int]) -> Callable[[list[Any], Machine], None]:
+    source, target = _width(inst.operands[0].type), _width(inst.type)
+    ranges = [range(j * source // target, -(-(j + 1) * source // target)) for j in range(target)]
+
+    def track(r: list[Any], m: Machine) -> None:
+        flags = m.poison[slots[0]]
+        if flags is not None:
+            wide = _expanded(flags, source)
+            flags = np.stack([wide[..., part.start : part.stop].any(axis=-1) for part in ranges], axis=-1)
+            flags = flags if isinstance(inst.type, ty.VecType) else flags[..., 0]
+        m.poison[d] = flags
 
     return track
 

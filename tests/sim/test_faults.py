@@ -692,3 +692,40 @@ def test_element_outside_a_vector_is_found(index: str) -> None:
     _fault(kernel(body + STORE_OUT.format(value="%e")), _out(), "%e = ", "outside a vector of 4 elements")
     body = f"%v = insertelement <4 x i32> zeroinitializer, i32 %t, i32 {index}\n"
     _fault(kernel(body + "ret void"), _out(), "%v = ", "outside a vector of 4 elements")
+
+
+@pytest.mark.parametrize(("kind", "place", "clean"), [
+    ("<8 x i8>", 7, True), ("<8 x i8>", 4, True), ("<8 x i8>", 3, False), ("<4 x i16>", 2, True),
+    ("<4 x i16>", 1, False), ("<1 x i64>", 0, False),
+])  # fmt: skip
+def test_a_bitcast_keeps_poison_to_the_bits_it_was_in(kind: str, place: int, clean: bool) -> None:
+    part = kind.split()[2][:-1]
+    to_i32 = "trunc" if part == "i64" else "zext"
+    body = (
+        "%v = insertelement <2 x i32> poison, i32 %t, i32 1\n"
+        f"%b = bitcast <2 x i32> %v to {kind}\n"
+        f"%e = extractelement {kind} %b, i32 {place}\n"
+        f"%x = {to_i32} {part} %e to i32\n"
+    ) + STORE_OUT.format(value="%x")
+    if not clean:
+        _fault(kernel(body), _out(), "store i32 %x", "the stored value is poison")
+        return
+    args = _out()
+    _run(kernel(body), args)
+    bits = int(part[1:])
+    low = bits * place - 32
+    assert np.array_equal(args[0], np.arange(256) >> low & (1 << bits) - 1)
+
+
+def test_a_bitcast_of_narrow_elements_joins_their_poison() -> None:
+    body = (
+        "%h = trunc i32 %t to i16\n"
+        "%v = insertelement <4 x i16> poison, i16 %h, i32 0\n"
+        "%full = insertelement <4 x i16> %v, i16 %h, i32 PART\n"
+        "%b = bitcast <4 x i16> %full to <2 x i32>\n"
+        "%x = extractelement <2 x i32> %b, i32 0\n"
+    ) + STORE_OUT.format(value="%x")
+    args = _out()
+    _run(kernel(body.replace("PART", "1")), args)
+    assert np.array_equal(args[0], np.arange(256) * 0x10001)
+    _fault(kernel(body.replace("PART", "2")), _out(), "store i32 %x", "the stored value is poison")
