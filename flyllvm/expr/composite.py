@@ -143,7 +143,7 @@ class Struct(Composite):
                 fix=f"give each of {', '.join(names)} once",
             )
         for name in names:
-            self.__dict__[name] = _as_field(self.fields[name], values[name])
+            self.__dict__[name] = _as_field(f"{type(self).__name__}.{name}", self.fields[name], values[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise TraceError(
@@ -171,9 +171,29 @@ class Union(Composite):
         raise TraceError(f"{type(self).__name__} has no value", fix="allocate it and poke one of its variants")
 
 
-def _as_field(kind: Any, value: Any) -> Any:
+def _as_field(name: str, kind: Any, value: Any) -> Any:
     inner = kind.inner if isinstance(kind, AlignType) else kind
-    return inner(value) if isinstance(inner, NumericMeta) else value
+    if not isinstance(inner, NumericMeta):
+        return value
+    made: Any = inner(value)
+    if not isinstance(value, Numeric) and made.signed is not None:
+        _refuse_other_value(name, made, value)
+    return made
+
+
+def _refuse_other_value(name: str, made: Any, value: Any) -> None:
+    """Refuses a Python number that an integer field cannot hold.
+
+    Raises:
+        TraceError: It has a fraction, or is out of the range of the type.
+    """
+    known = made.static_value()
+    if known is not None and known != value:
+        kind = type(made)
+        raise TraceError(
+            f"{name}={value!r} does not fit {kind}",
+            fix=f"use a wider type, or {kind}({value!r}) to convert it on purpose",
+        )
 
 
 def _place(name: str, fields: dict[str, Any], union: bool) -> dict[str, Any]:

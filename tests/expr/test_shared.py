@@ -75,6 +75,16 @@ def test_structs_are_frozen_values() -> None:
         Either()
 
 
+@pytest.mark.parametrize("value", [3.5, 128, -129, np.int64(1 << 40), np.float32(0.5)])
+def test_a_field_is_the_number_that_was_given_or_an_error(value: object) -> None:
+    with pytest.raises(TraceError, match=r"Pair\.a=.* does not fit Int8\n.*or Int8\(.*to convert it on purpose"):
+        Pair(value, 0.0)
+    with pytest.raises(TraceError, match="does not fit Int8"):
+        Pair(1, 0.0).replace(a=value)
+    assert int(Pair(fx.Int8(value), 0.0).a) == int(np.int64(value).astype(np.int8))
+    assert int(Pair(np.int64(-128), 0.0).a) == -128 and int(Pair(3.0, 0.0).a) == 3
+
+
 def test_types_that_cannot_be_stored_are_refused() -> None:
     cases = [
         (lambda: fx.struct["x" : fx.Float4E2M1FN], "which packs"),
