@@ -93,6 +93,18 @@ def _check_buffer_offset(ptr: Value, made: Value, leaf: Any) -> None:
         )
 
 
+def no_elements_in_turn(what: Any) -> Any:
+    """``__iter__`` of what is indexed without an end: Python would index it for ever.
+
+    Raises:
+        TraceError: Always.
+    """
+    raise TraceError(
+        f"{type(what).__name__} is gone through by a Python loop, `in` or unpacking",
+        fix="loop over indices, for i in range(n), or go through the vector that load() returns",
+    )
+
+
 class Pointer:
     """A typed pointer; ``dtype`` says how its elements read.
 
@@ -154,6 +166,8 @@ class Pointer:
         refuse_too_large(value, self.dtype)
         v = value.to(self.dtype) if isinstance(value, Vector) else self.dtype(value)
         Builder.current().ptr_store(v.ir_value(), self._v)
+
+    __iter__ = no_elements_in_turn
 
     def __getitem__(self, offset: Any) -> Any:
         return (self + offset).load()

@@ -6,7 +6,7 @@ from ..errors import TraceError
 from ..ir.builder import Builder
 from .composite import AlignType, ArrayType, Composite, Struct, Union, align_of, bytes_of
 from .numeric import Int8, NumericMeta
-from .pointer import Pointer, recast_iter
+from .pointer import Pointer, no_elements_in_turn, recast_iter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class Storage:
         if self._parts is not None:
             return self._parts[name]
         return Storage(fields[name], recast_iter(Int8, self.ptr) + kind.offsets[name])
+
+    __iter__ = no_elements_in_turn
 
     def __getitem__(self, index: Any) -> Any:
         return self.ptr[index]

@@ -14,7 +14,7 @@ from ..ir.core import Block, Value
 from .layouts import compact_basis, plain_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR, Int32, Int64, Numeric
-from .pointer import Pointer, elem_ir, moved, ptr_type
+from .pointer import Pointer, elem_ir, moved, no_elements_in_turn, ptr_type
 from .reach import WIDE_SPACES, encloses_current, fits_32_bits, widened_coord, widened_strides
 from .vector import Vector
 
@@ -136,6 +136,8 @@ class Tensor:
         made: Pointer = self.iter + from_leaves(index)
         return made
 
+    __iter__ = no_elements_in_turn
+
     def __getitem__(self, coord: Any) -> Any:
         return self.slice(coord) if _keeps(to_leaves(coord)) else self._element(coord).load()
 
@@ -210,6 +212,8 @@ class CoordTensor:
     def stride(self) -> Any:
         """Strides: steps of the coordinate."""
         return from_leaves(self.raw_layout.stride)
+
+    __iter__ = no_elements_in_turn
 
     def __getitem__(self, coord: Any) -> Any:
         leaves = to_leaves(coord)
