@@ -184,6 +184,11 @@ def make_predicate(coords: CoordTensor, extents: Any) -> Tensor:
     Raises:
         TraceError: A call may straddle the edge: its first value inside and its last outside.
     """
+    if not isinstance(coords, CoordTensor):
+        raise TraceError(
+            f"make_predicate of a {type(coords).__name__}, which has no coordinates",
+            fix="divide and partition fx.make_identity_tensor(t.shape) as the tensor itself, and give that part",
+        )
     raw, limits = coords.raw_layout, to_leaves(extents)
     first = L.get(raw, 0)
     value = first[0] if isinstance(first.shape, tuple) else first

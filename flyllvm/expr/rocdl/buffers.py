@@ -74,6 +74,11 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
     Raises:
         TraceError: A known extent exceeds 2**32 - 1 bytes.
     """
+    if not isinstance(tensor, Tensor):
+        raise TraceError(
+            f"make_buffer_tensor of a {type(tensor).__name__}",
+            fix="give a tensor, or use make_buffer_ptr(pointer, bytes)",
+        )
     if num_records_bytes is None and not max_size:
         count = L.cosize(tensor.raw_layout)
         if isinstance(count, int):
