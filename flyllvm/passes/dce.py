@@ -28,7 +28,7 @@ class _Liveness:
         self.ops: set[int] = set()
         self._work: list[Value] = []
         for op in kernel.walk():
-            if op.name in _ENDS or op.name in _REGIONS or op.pure or op.name in _DROPPABLE:
+            if op.pure or op.name in _ENDS or op.name in _REGIONS or op.name in _DROPPABLE:
                 continue
             self._op(op)
         self._drain()

@@ -107,11 +107,16 @@ class Expander(Rewriter):
             _same_steps(src, dst, op)
             pred_at = None if pred is None else self._predicates(pred, src, op)
             steps = int(size(src.rest)) if src.rest is not None else 1
+            checked: set[tuple[int, ...]] = set()
             for i in range(steps):
                 operands = [atom, src.at(self.b, i, op), dst.at(self.b, i, op)]
                 if pred_at is not None:
                     operands.append(pred_at(i))
-                self.b.emit("fly.copy_atom_call", operands)
+                made = self.b.emit("fly.copy_atom_call", operands)
+                kinds = tuple([id(v.type) for v in operands])
+                # The first call on operands of these types is verified for all of them.
+                made.checked = kinds in checked
+                checked.add(kinds)
 
     def _predicates(self, pred: Value, data: _Modes, op: Op) -> Any:
         if pred.type == t.I1:

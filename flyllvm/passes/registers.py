@@ -41,6 +41,13 @@ class Root:
                 bounds.update((i, i + 1))
         self.starts = sorted(bounds)
 
+    def cell_at(self, offset: int, count: int) -> int | None:
+        """The cell that is exactly this run of elements, if there is one."""
+        starts = self.starts
+        index = bisect_right(starts, offset) - 1
+        exact = starts[index] == offset and index + 1 < len(starts) and starts[index + 1] == offset + count
+        return index if exact else None
+
     def cell_type(self, index: int) -> t.Type:
         """Type of a cell: a scalar, or a vector."""
         return t.value_type(self.starts[index + 1] - self.starts[index], self.elem)

@@ -75,6 +75,9 @@ class Promoter(Rewriter):
 
     def read(self, root: Root, offset: int, count: int) -> Value:
         """``count`` elements from ``offset``: a scalar for one, else a vector."""
+        whole = root.cell_at(offset, count)
+        if whole is not None:
+            return self._cell(root, whole)
         parts = []
         for index, start, length in root.cells_of(offset, count):
             lo, hi = max(offset, start), min(offset + count, start + length)
@@ -84,6 +87,10 @@ class Promoter(Rewriter):
     def write(self, root: Root, offset: int, value: Value) -> None:
         """Replaces the elements from ``offset`` on."""
         count = t.count_of(value.type)
+        whole = root.cell_at(offset, count)
+        if whole is not None and (count > 1 or isinstance(value.type, t.ScalarType)):
+            self.env[(root, whole)] = value
+            return
         for index, start, length in root.cells_of(offset, count):
             lo, hi = max(offset, start), min(offset + count, start + length)
             part = self.b.vector_slice(value, lo - offset, hi - lo)
