@@ -175,7 +175,8 @@ class SharedAllocator(Arena):
     Args:
         base_alignment: Alignment of raw bytes, and of the dynamic base, in bytes.
         static: Whether every number, array and union becomes an LDS variable of its own.  Otherwise all of it lies in
-            the LDS given at launch, at compile-time offsets; ``allocated_bytes`` says how much that is.
+            the LDS given at launch, at compile-time offsets; ``allocated_bytes`` says where the last allocation ends.
+            All dynamic allocators of a kernel share that LDS, and no two allocations overlap.
 
     Raises:
         TraceError: No kernel is being traced.
@@ -208,10 +209,13 @@ class SharedAllocator(Arena):
             TraceError: The LDS of the target is too small.
         """
         size, align = self.measure(what, alignment)
-        offset = self.offset_of(size, align)
         if self.static:
+            self.offset_of(size, align)
             return self._static(what, size, align)
         b = Builder.current()
+        # What another dynamic allocator of this kernel handed out is taken.
+        self.allocated_bytes = max(self.allocated_bytes, int(b.kernel.attrs.get(DYNAMIC, 0)))
+        offset = self.offset_of(size, align)
         reserve(self.allocated_bytes, self.base_alignment, f"SharedAllocator.allocate({what})", dynamic=True)
         b.kernel.attrs[DYNAMIC] = max(int(b.kernel.attrs.get(DYNAMIC, 0)), self.allocated_bytes)
         ptr = self.base + offset

@@ -179,6 +179,16 @@ def test_dynamic_allocation_says_how_much_it_needs() -> None:
         assert view.peek().dtype is fx.Int32
 
 
+def test_two_dynamic_allocators_do_not_overlap() -> None:
+    with Tracing() as k:
+        first, second = fx.SharedAllocator(static=False), fx.SharedAllocator(static=False)
+        first.allocate(256)
+        second.allocate(64)
+        first.allocate(32)
+        assert (first.allocated_bytes, second.allocated_bytes) == (352, 320)
+        assert k.kernel.attrs["dynamic_lds_bytes"] == 352
+
+
 @pytest.mark.parametrize(("arch", "limit"), [("gfx942", 65536), ("gfx950", 163840)])
 def test_more_lds_than_the_target_has_is_refused_with_the_bytes(arch: str, limit: int) -> None:
     with Tracing(arch):
