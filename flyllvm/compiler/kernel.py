@@ -100,12 +100,14 @@ class KernelFunction:
         if "known_block_size" in given:
             kernel.attrs["known_block_size"] = _block(given["known_block_size"], target)
         # Loaded here: what never traces needs no syntax trees.
+        from ..ir.verifier import check_op
         from .host_atoms import own
         from .rewrite import AuthorErrors, rewritten
 
         author: Any = self.fn
         fn = rewritten(author)
         b = Builder(kernel, target, fn.__code__)
+        b.check = check_op
         args = self._arguments(kernel, specs, self.constants_for(specs, constants))
         with b, AuthorErrors(b):
             self._call(fn, {name: own(value) for name, value in args.items()}, b)

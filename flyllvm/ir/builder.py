@@ -20,7 +20,7 @@ from .location import Location, capture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ..target import Target
@@ -40,6 +40,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         block: The block that new operations go to.
         root_code: Code object of the kernel's function, the outermost in locations.
         loc: Location given to new operations; ``None`` captures the author's line each time.
+        check: Called with every new operation; tracing verifies there, so that an error has the author's stack.
     """
 
     def __init__(self, kernel: Kernel, target: Target, root_code: object | None = None) -> None:
@@ -53,6 +54,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         self._memo: dict[int, dict[tuple[Any, ...], Op]] = {id(kernel.body): {}}
         self._keep: list[Block] = [kernel.body]
         self._static_layouts: dict[object, Value] = {}
+        self.check: Callable[[Op], None] | None = None
 
     # --- the current builder ---------------------------------------------------------------------
 
@@ -100,7 +102,10 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         cls = OPS[name]
         loc = self.loc
         if not cls.pure:
-            return self.block.append(cls(operands, result_types, attrs, (), loc or capture(self.root_code, 2)))
+            made = self.block.append(cls(operands, result_types, attrs, (), loc or capture(self.root_code, 2)))
+            if self.check is not None:
+                self.check(made)
+            return made
         home = self.block
         if home.depth:
             home = self._home(operands)
@@ -115,6 +120,8 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
             block = None if op is None else op.parent
         made = home.append(cls(operands, result_types, attrs, (), loc or capture(self.root_code, 2)))
         memo[id(home)][key] = made
+        if self.check is not None:
+            self.check(made)
         return made
 
     def _home(self, operands: Sequence[Value]) -> Block:

@@ -56,6 +56,31 @@ def verify(kernel: Kernel, stage: str, target: Target | None = None, *, changes_
     _Walk(kernel, stage, AtomRules(kernel, target), changes_only).run()
 
 
+def check_op(op: Op) -> None:
+    """Checks one operation by itself: counts, attributes, types.  ``verify`` with ``changes_only`` then trusts it.
+
+    Raises:
+        VerifyError: A rule is broken.
+    """
+    _check_shape(op)
+    op.verify()
+    op.checked = True
+
+
+def _check_shape(op: Op) -> None:
+    low, high, results, regions = op.arity
+    operands = op.operands
+    if not low <= len(operands) <= high:
+        raise op.fail(f"{len(operands)} operands", f"give {_bounds(low, high)}")
+    if len(op.results) != results and results != ANY:
+        raise op.fail(f"{len(op.results)} results", f"it has {results}")
+    if len(op.regions) != regions:
+        raise op.fail(f"{len(op.regions)} regions", f"it has {regions}")
+    for key in op.attrs:
+        if key not in op.attr_names and "." not in key:
+            raise op.fail(f"has no attribute {key!r}", f"its attributes: {', '.join(op.attr_names) or 'none'}")
+
+
 class _Walk:
     """State of one walk.
 
@@ -98,8 +123,9 @@ class _Walk:
             # Arguments are known from the start, results of an operation with regions after these.
             fresh = ops[at - 1].results if at else block.args
             while True:
-                known.update(fresh)
-                defined += fresh
+                if fresh:
+                    known.update(fresh)
+                    defined += fresh
                 if at == count:
                     known.difference_update(defined)
                     break
@@ -124,7 +150,7 @@ class _Walk:
             raise op.fail("the operation stands in a block that does not hold it", "append it to one block only")
         trusted = self.trust and op.checked
         if not trusted:
-            self._shape(op)
+            _check_shape(op)
         known = self.known
         for v in op.operands:
             if v not in known:
@@ -135,19 +161,6 @@ class _Walk:
         special = _SPECIAL.get(op.name)
         if special is not None:
             special(self, op, last)
-
-    def _shape(self, op: Op) -> None:
-        low, high, results, regions = op.arity
-        operands = op.operands
-        if not low <= len(operands) <= high:
-            raise op.fail(f"{len(operands)} operands", f"give {_bounds(low, high)}")
-        if len(op.results) != results and results != ANY:
-            raise op.fail(f"{len(op.results)} results", f"it has {results}")
-        if len(op.regions) != regions:
-            raise op.fail(f"{len(op.regions)} regions", f"it has {regions}")
-        for key in op.attrs:
-            if key not in op.attr_names and "." not in key:
-                raise op.fail(f"has no attribute {key!r}", f"its attributes: {', '.join(op.attr_names) or 'none'}")
 
     def _terminator(self, op: Op, last: bool) -> None:
         if not last:
