@@ -114,7 +114,7 @@ class _Walk:
 
     def _blocks(self) -> None:
         """Visits every block; one with a nested region is left for it and taken up again after it."""
-        known = self.known
+        known, trust = self.known, self.trust
         # (block, next operation, the values defined in it, nesting depth)
         stack: list[tuple[Block, int, list[Value], int]] = [(self.kernel.body, 0, [], 0)]
         while stack:
@@ -131,7 +131,15 @@ class _Walk:
                     break
                 op = self.op = ops[at]
                 at += 1
-                self._op(op, block, at == count)
+                if trust and op.checked and op.parent is block:
+                    for v in op.operands:
+                        if v not in known:
+                            raise self._undefined(op, v)
+                    special = _SPECIAL.get(op.name)
+                    if special is not None:
+                        special(self, op, at == count)
+                else:
+                    self._op(op, block, at == count)
                 if op.regions:
                     stack.append((block, at, defined, depth))
                     self._enter(op, depth + 1)
