@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import ParseError
+from ..errors import AtomError, ParseError
 
 
 def split_params(text: str) -> list[str]:
@@ -31,6 +31,28 @@ def options(mnemonic: str, params: str, parts: list[str], known: tuple[str, ...]
             raise ParseError(f"{part!r} in !{mnemonic}<{params}>", fix=f"after the first parameters: {legal}")
         found[key] = value
     return found
+
+
+def parse_width(
+    mnemonic: str, params: str, known: tuple[str, ...] = (), example: int = 128
+) -> tuple[int, dict[str, str]]:
+    """Reads ``bits[, key = value ...]``.
+
+    Args:
+        mnemonic: Name of the atom, for errors.
+        params: The text.
+        known: Legal keys.
+        example: A width in bits that the atom has, for errors.
+
+    Raises:
+        AtomError: The text does not begin with a number.
+        ParseError: What follows is no legal option.
+    """
+    first, *rest = split_params(params) or [""]
+    found = options(mnemonic, params, rest, known)
+    if not first.isdigit():
+        raise AtomError(f"!{mnemonic}<{params}> names no width", fix=f"write the bits: <{example}>")
+    return int(first), found
 
 
 def parse_shape(text: str) -> tuple[int, int, int] | None:

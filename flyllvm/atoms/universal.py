@@ -13,7 +13,7 @@ from ..layout import Layout
 from .base import ONE_THREAD
 from .copy_op import StatelessCopy
 from .mma_op import StatelessMma
-from .spelling import options, parse_mma, split_params
+from .spelling import parse_mma, parse_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,11 +107,8 @@ FMA_TYPES = {str(elem): elem for elem in (t.F16, t.BF16, t.F32, t.F64)}
 
 def parse_copy(params: str) -> UniversalCopy:
     """The atom of ``128``."""
-    first, *rest = split_params(params) or [""]
-    options(UniversalCopy.mnemonic, params, rest, ())
-    if not first.isdigit():
-        raise AtomError(f"!{UniversalCopy.mnemonic}<{params}> names no width", fix="write the bits: <128>")
-    return UniversalCopy(int(first))
+    bits, _ = parse_width(UniversalCopy.mnemonic, params)
+    return UniversalCopy(bits)
 
 
 def parse_fma(params: str) -> UniversalFma:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import ctypes
 
 from ..errors import LaunchError
+from ..runtime.dlpack import NAME, ManagedTensor, is_valid
 from .binding_tensor import TensorArg
 from .binding_types import DEVICE, HOST, element_type, row_major
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from ..runtime.dlpack import Tensor
 
 _HOST_DEVICES = (1, 3, 11)  # CPU, and pinned host memory of CUDA and ROCm
 _GPU_DEVICES = (2, 10, 13)  # torch on ROCm calls its devices CUDA
@@ -29,33 +32,13 @@ _NAMES = {
 del _NAMES[(8, 8)]  # e4m3 with infinities is a type of its own, which no GPU has
 
 
-class _Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
-
-
 _api = ctypes.pythonapi
 _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _api.PyCapsule_SetName.restype = ctypes.c_int
 _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_api.PyCapsule_IsValid.restype = ctypes.c_int
-_api.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_NAME, _USED = b"dltensor", b"used_dltensor"
+_USED = b"used_dltensor"
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class _Held:
@@ -64,17 +47,17 @@ class _Held:
     __slots__ = ("_managed", "producer")
 
     def __init__(self, address: int, producer: Any) -> None:
-        self._managed = _Managed.from_address(address)
+        self._managed = ManagedTensor.from_address(address)
         self.producer = producer
 
     @property
-    def tensor(self) -> _Tensor:
+    def tensor(self) -> Tensor:
         return self._managed.tensor  # type: ignore[no-any-return]
 
     def __del__(self) -> None:
         managed = getattr(self, "_managed", None)
         if managed is not None and managed.deleter:
-            managed.deleter(ctypes.addressof(managed))
+            _Deleter(managed.deleter)(ctypes.addressof(managed))
 
 
 def from_capsule(capsule: Any, producer: Any) -> TensorArg:
@@ -83,11 +66,11 @@ def from_capsule(capsule: Any, producer: Any) -> TensorArg:
     Raises:
         LaunchError: A used capsule, or a device or element type that kernels cannot reach.
     """
-    if not _api.PyCapsule_IsValid(capsule, _NAME):
+    if not is_valid(capsule, NAME):
         raise LaunchError(
             f"{capsule!r} of {type(producer).__name__} is no fresh DLPack capsule", fix="export the array again"
         )
-    address = _api.PyCapsule_GetPointer(capsule, _NAME)
+    address = _api.PyCapsule_GetPointer(capsule, NAME)
     # From here on the capsule's own destructor leaves the tensor alone, and we give it back.
     _api.PyCapsule_SetName(capsule, _USED)
     held = _Held(address, producer)

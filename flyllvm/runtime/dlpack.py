@@ -19,10 +19,12 @@ ROCM = 10
 # Kind of a NumPy type -> type code of DLPack.
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT = 4
-_NAME = b"dltensor"
+NAME = b"dltensor"
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
+    """DLTensor: memory, device, element type, shape and strides (in elements)."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -40,14 +42,14 @@ class _Tensor(ctypes.Structure):
 class ManagedTensor(ctypes.Structure):
     """DLManagedTensor: a tensor and the function that its consumer calls when done."""
 
-    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
 _api = ctypes.pythonapi
 _new = _api.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_is_valid = _api.PyCapsule_IsValid
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+is_valid = _api.PyCapsule_IsValid
+is_valid.restype, is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 
 # Address of a tensor that somebody holds -> what must stay alive meanwhile.
 _shared: dict[int, tuple[ManagedTensor, Any, DeviceArray]] = {}
@@ -81,7 +83,7 @@ def sweep() -> None:
         for entry in _offered[:]:
             capsule, address = entry
             # A consumer renames a capsule; from then on it is the consumer's.
-            taken = not _is_valid(capsule, _NAME)
+            taken = not is_valid(capsule, NAME)
             if taken or sys.getrefcount(capsule) <= _OWN_REFERENCES:
                 _offered.remove(entry)
                 if not taken:
@@ -113,7 +115,7 @@ def export(array: DeviceArray) -> Any:
     address = ctypes.addressof(managed)
     _shared[address] = (managed, numbers, array)
     array.shares += 1
-    capsule = _new(address, _NAME, None)
+    capsule = _new(address, NAME, None)
     _offered.append((capsule, address))
     return capsule
 

@@ -15,7 +15,7 @@ from ...layout import Layout
 from ..base import ONE_THREAD
 from ..copy_op import StatelessCopy
 from ..mma_op import StatelessMma
-from ..spelling import options, parse_mma, split_params
+from ..spelling import parse_mma, parse_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,11 +99,8 @@ class CpuFma(StatelessMma):
 
 def parse_copy(params: str) -> CpuCopy:
     """The atom of ``256``."""
-    first, *rest = split_params(params) or [""]
-    options(CpuCopy.mnemonic, params, rest, ())
-    if not first.isdigit():
-        raise AtomError(f"!{CpuCopy.mnemonic}<{params}> names no width", fix="write the bits: <256>")
-    return CpuCopy(int(first))
+    bits, _ = parse_width(CpuCopy.mnemonic, params, example=256)
+    return CpuCopy(bits)
 
 
 def parse_fma(params: str) -> CpuFma:

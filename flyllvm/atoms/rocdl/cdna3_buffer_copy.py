@@ -17,7 +17,7 @@ from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
 from ...state import AtomStateField, StateStruct
 from ..copy_op import StatefulCopy
-from ..spelling import options, split_params
+from ..spelling import parse_width
 from .cache_policy import CachePolicy
 
 TYPE_CHECKING = False
@@ -179,11 +179,8 @@ def scale_to_bytes(em: Emitter, elements: LLValue, bits: int) -> LLValue:
 
 def parse(params: str) -> BufferCopy:
     """The atom of ``128[, cache = nt]``."""
-    first, *rest = split_params(params) or [""]
-    found = options(BufferCopy.mnemonic, params, rest, ("cache",))
-    if not first.isdigit():
-        raise AtomError(f"!{BufferCopy.mnemonic}<{params}> names no width", fix="write the bits: <128>")
-    return BufferCopy(int(first), found.get("cache", "0"))
+    bits, found = parse_width(BufferCopy.mnemonic, params, ("cache",))
+    return BufferCopy(bits, found.get("cache", "0"))
 
 
 def atoms() -> list[BufferCopy]:

@@ -24,7 +24,7 @@ from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
 from ...state import AtomStateField, StateStruct
 from ..copy_op import StatefulCopy, guard
-from ..spelling import options, split_params
+from ..spelling import parse_width
 from .cache_policy import CachePolicy
 from .cdna3_buffer_copy import SOFFSET, buffer_address
 
@@ -120,11 +120,7 @@ class BufferCopyLds(StatefulCopy):
                 f"{self.name} cannot copy {src} to {dst}",
                 fix="the source is behind a buffer descriptor, the destination in LDS (shared)",
             )
-        if dst.swizzle is not None:
-            raise AtomError(
-                f"{self.name} cannot write through {dst.swizzle}: lanes write LDS in order",
-                fix="apply the swizzle to the source coordinates of the lanes, and read LDS through it",
-            )
+        refuse_swizzle(self.name, dst)
 
     def emit_atom_call_ssa(
         self,
@@ -141,19 +137,15 @@ class BufferCopyLds(StatefulCopy):
         """
         if not isinstance(src, MemOperand) or not isinstance(dst, MemOperand):
             raise AtomError(f"{self.name} moves no registers", fix="pass a buffer and an LDS operand")
-        if pred is not None and pred.const is not None:
-            if not pred.const:
-                return None
-            pred = None
+        if pred is not None and pred.const == 0:
+            return None
         size = self.bit_size // 8
         if size < DWORD and em.alignment(dst) < DWORD:
             raise AtomError(
                 f"{self.name}: a lane writes a whole dword, its place is aligned to {em.alignment(dst)} byte(s)",
                 fix="lay the lanes' places in LDS out 4 bytes apart, in memory aligned to 4 bytes",
             )
-        base = em.address(dst, size)
-        if not base.uniform:
-            base = em.intrinsic("amdgcn.readfirstlane.p3", ll.ptr(3), [base])
+        base = lds_base(em, dst, size)
         rsrc, voffset, soffset = buffer_address(em, self.state, state, src, self.bit_size)
         imm = em.extract_value(state, self.state.index("imm_offset")) if state is not None else em.const(ll.I32, 0)
         offset = self.state.check_constant("imm_offset", imm.const)
@@ -168,17 +160,33 @@ class BufferCopyLds(StatefulCopy):
         return super().describe() | {"instruction": dict.fromkeys(self.targets, instruction)}
 
 
+def refuse_swizzle(name: str, dst: t.PtrType) -> None:
+    """Checks that lanes may write a place in LDS in order.
+
+    Raises:
+        AtomError: The destination is swizzled.
+    """
+    if dst.swizzle is not None:
+        raise AtomError(
+            f"{name} cannot write through {dst.swizzle}: lanes write LDS in order",
+            fix="apply the swizzle to the source coordinates of the lanes, and read LDS through it",
+        )
+
+
+def lds_base(em: Emitter, dst: MemOperand, size: int) -> LLValue:
+    """Where the wave's first lane writes in LDS, the same value in all lanes; ``size`` in bytes a lane."""
+    base = em.address(dst, size)
+    return base if base.uniform else em.intrinsic("amdgcn.readfirstlane.p3", ll.ptr(3), [base])
+
+
 def _call(em: Emitter, args: list[LLValue]) -> None:
     em.intrinsic(INTRINSIC, ll.VOID, args)
 
 
 def parse(params: str) -> BufferCopyLds:
     """The atom of ``32[, cache = nt]``."""
-    first, *rest = split_params(params) or [""]
-    found = options(BufferCopyLds.mnemonic, params, rest, ("cache",))
-    if not first.isdigit():
-        raise AtomError(f"!{BufferCopyLds.mnemonic}<{params}> names no width", fix="write the bits: <32>")
-    return BufferCopyLds(int(first), found.get("cache", "0"))
+    bits, found = parse_width(BufferCopyLds.mnemonic, params, ("cache",), example=32)
+    return BufferCopyLds(bits, found.get("cache", "0"))
 
 
 def atoms() -> list[BufferCopyLds]:

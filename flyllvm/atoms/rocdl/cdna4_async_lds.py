@@ -20,10 +20,10 @@ from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
 from ...state import StateStruct
 from ..copy_op import StatelessCopy, guard
-from ..spelling import options, split_params
+from ..spelling import parse_width
 from .cache_policy import CachePolicy
 from .cdna3_buffer_copy import SOFFSET
-from .cdna3_buffer_copy_lds import IMM_OFFSET, BufferCopyLds
+from .cdna3_buffer_copy_lds import IMM_OFFSET, BufferCopyLds, lds_base, refuse_swizzle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,11 +102,7 @@ class GlobalLoadAsyncLds(StatelessCopy):
             raise AtomError(
                 f"{self.name} cannot copy {src} to {dst}", fix="the source is in global memory, the destination in LDS"
             )
-        if dst.swizzle is not None:
-            raise AtomError(
-                f"{self.name} cannot write through {dst.swizzle}: lanes write LDS in order",
-                fix="apply the swizzle to the source coordinates of the lanes, and read LDS through it",
-            )
+        refuse_swizzle(self.name, dst)
 
     def emit_atom_call_ssa(
         self,
@@ -123,9 +119,7 @@ class GlobalLoadAsyncLds(StatelessCopy):
         if pred is not None and pred.const == 0:
             return None
         size = self.bit_size // 8
-        base = em.address(dst, size)
-        if not base.uniform:
-            base = em.intrinsic("amdgcn.readfirstlane.p3", ll.ptr(3), [base])
+        base = lds_base(em, dst, size)
         tail = [em.const(ll.I32, n) for n in (size, 0, self.cache.bits(em.target, False))]
         args = [em.address(src, size), base, *tail]
 
@@ -141,11 +135,8 @@ class GlobalLoadAsyncLds(StatelessCopy):
 
 
 def _read(kind: type[BufferLoadAsyncLds] | type[GlobalLoadAsyncLds], params: str) -> object:
-    first, *rest = split_params(params) or [""]
-    found = options(kind.mnemonic, params, rest, ("cache",))
-    if not first.isdigit():
-        raise AtomError(f"!{kind.mnemonic}<{params}> names no width", fix="write the bits: <128>")
-    return kind(int(first), found.get("cache", "0"))
+    bits, found = parse_width(kind.mnemonic, params, ("cache",))
+    return kind(bits, found.get("cache", "0"))
 
 
 def atoms() -> list[BufferLoadAsyncLds | GlobalLoadAsyncLds]:

@@ -14,7 +14,7 @@ from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
 from ..copy_op import StatelessCopy
-from ..spelling import options, split_params
+from ..spelling import parse_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,11 +78,8 @@ class Gfx1250GlobalLoadAsyncLds(StatelessCopy):
 
 def parse(params: str) -> Gfx1250GlobalLoadAsyncLds:
     """The atom of ``128``."""
-    first, *rest = split_params(params) or [""]
-    options(Gfx1250GlobalLoadAsyncLds.mnemonic, params, rest, ())
-    if not first.isdigit():
-        raise AtomError(f"!{Gfx1250GlobalLoadAsyncLds.mnemonic}<{params}> names no width", fix="write the bits: <128>")
-    return Gfx1250GlobalLoadAsyncLds(int(first))
+    bits, _ = parse_width(Gfx1250GlobalLoadAsyncLds.mnemonic, params)
+    return Gfx1250GlobalLoadAsyncLds(bits)
 
 
 def atoms() -> list[Gfx1250GlobalLoadAsyncLds]:
