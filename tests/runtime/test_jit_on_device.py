@@ -15,7 +15,6 @@ import flyllvm.expr as fx
 from flyllvm.compiler import place
 from flyllvm.errors import LaunchError
 from flyllvm.runtime import DeviceArray, Stream, synchronize
-from tests.hip_double.execute import Executor
 
 pytestmark = pytest.mark.hip
 
@@ -33,24 +32,10 @@ def run(x, y, n: fx.Int32, a: fx.Float32, stream: fx.Stream = None):
 
 
 @pytest.fixture(autouse=True)
-def on_gpu(device: Executor | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Launches go to the GPU; the double is told the LLVM IR of every image that is made."""
-    monkeypatch.setenv("FLYLLVM_DEVICE", "hip")
-    place.forget()
-    flyc.clear_caches()
-    if device is not None:
-        made = flyc.Artifact.code_object.fget
-
-        def told(self: Any) -> Any:
-            code = made(self)
-            device.knows(code.image, self.llvm_ir)
-            return code
-
-        monkeypatch.setattr(flyc.Artifact, "code_object", property(told))
+def forgotten_worlds(on_gpu: None) -> Iterator[None]:
+    """No launch of one test is replayed in the next."""
     yield
     run._worlds.clear()
-    flyc.clear_caches()
-    place.forget()
 
 
 def arrays(n: int = 100) -> tuple[Any, DeviceArray, DeviceArray]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +11,11 @@ import pytest
 import flyllvm
 import flyllvm.compiler as flyc
 import flyllvm.expr as fx
-from flyllvm.compiler import place
 from flyllvm.errors import CodegenError
 from flyllvm.runtime import Device, DeviceArray, Stream
 from tests.hip_double.execute import Executor
 
-pytestmark = [pytest.mark.hip, pytest.mark.llvm]
+pytestmark = [pytest.mark.hip, pytest.mark.llvm, pytest.mark.usefixtures("on_gpu")]
 
 
 @flyc.kernel(known_block_size=(4, 1, 1))
@@ -29,26 +26,6 @@ def show(x: fx.Tensor, a: fx.Float32):
 
 
 LINES = ["0: 0.0", *[f"{i}: {i / 2}" for i in range(2, 8)]]
-
-
-@pytest.fixture(autouse=True)
-def on_gpu(device: Executor | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Launches go to the GPU; the double is told the LLVM IR of every image that is made."""
-    monkeypatch.setenv("FLYLLVM_DEVICE", "hip")
-    place.forget()
-    flyc.clear_caches()
-    if device is not None:
-        made = flyc.Artifact.code_object.fget
-
-        def told(self: Any) -> Any:
-            code = made(self)
-            device.knows(code.image, self.llvm_ir)
-            return code
-
-        monkeypatch.setattr(flyc.Artifact, "code_object", property(told))
-    yield
-    flyc.clear_caches()
-    place.forget()
 
 
 def test_an_artifact_prints_what_its_lanes_print() -> None:
