@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 _NAMES = re.compile(r"%v\d+").findall
-_PURE = frozenset(
-    """add sub mul shl lshr ashr and or xor icmp fcmp select zext sext trunc getelementptr phi bitcast extractelement
-    insertelement shufflevector extractvalue insertvalue fptrunc fpext sitofp uitofp fptosi fptoui fadd fsub fmul fneg
-    ptrtoint inttoptr addrspacecast""".split()
-)
+_PURE = re.compile(
+    r"  (%v\d+) = (?:add|sub|mul|shl|lshr|ashr|and|or|xor|icmp|fcmp|select|zext|sext|trunc|getelementptr|phi|bitcast"
+    r"|extractelement|insertelement|shufflevector|extractvalue|insertvalue|fptrunc|fpext|sitofp|uitofp|fptosi|fptoui"
+    r"|fadd|fsub|fmul|fneg|ptrtoint|inttoptr|addrspacecast) "
+).match
 
 
 def drop_dead(segments: list[list[str]]) -> list[str]:
@@ -21,16 +21,17 @@ def drop_dead(segments: list[list[str]]) -> list[str]:
     lines = [line for segment in segments for line in segment]
     needs: dict[str, list[str]] = {}
     defines: list[str] = []
-    work: list[str] = []
+    live: set[str] = set()
     for line in lines:
-        names = _NAMES(line)
-        if names and _is_pure(line):
-            needs[names[0]] = names
-            defines.append(names[0])
-        else:
-            work += names
+        found = _PURE(line)
+        if found is None:
+            live.update(_NAMES(line))
             defines.append("")
-    live = set(work)
+        else:
+            name = found[1]
+            needs[name] = _NAMES(line, found.end())
+            defines.append(name)
+    work = list(live)
     while work:
         for name in needs.get(work.pop(), ()):
             if name not in live:
@@ -39,10 +40,3 @@ def drop_dead(segments: list[list[str]]) -> list[str]:
     if live.issuperset(needs):
         return lines
     return [line for line, name in zip(lines, defines, strict=True) if not name or name in live]
-
-
-def _is_pure(line: str) -> bool:
-    if line[2] != "%":
-        return False
-    start = line.find(" = ") + 3
-    return line[start : line.find(" ", start)] in _PURE

@@ -11,7 +11,7 @@ from ..ir import lltype as ll
 from ..ir.location import UNKNOWN, Location
 from ..ir.protocols import LLValue
 from .aggregate import StructValue
-from .constants import ICMP, const_text, fold_int, wrap
+from .constants import ICMP, const_text, fold_int, int_text, wrap
 from .scope import Scope
 
 TYPE_CHECKING = False
@@ -40,7 +40,9 @@ class TextBuilder:
         block: Label of the current block.
     """
 
-    __slots__ = ("block", "count", "dbg", "entry", "labels", "lines", "loc", "module", "scope", "segments", "target")
+    __slots__ = (
+        "block", "count", "dbg", "entry", "ints", "labels", "lines", "loc", "module", "scope", "segments", "target",
+    )  # fmt: skip
 
     def __init__(self, module: ModuleBuilder, target: Target) -> None:
         self.module = module
@@ -52,6 +54,8 @@ class TextBuilder:
         self.segments = [self.entry, self.lines]
         self.scope = Scope()
         self.block = "entry"
+        #: Integer constants made so far.
+        self.ints: dict[tuple[LLType, int], LLValue] = {}
         self.count = 0
         self.labels = 0
 
@@ -104,7 +108,11 @@ class TextBuilder:
     def const(self, type: LLType, value: int | float) -> LLValue:
         """A number of a scalar type, or a splat of a vector type."""
         if type.kind == "int" and isinstance(value, int):
-            value = wrap(value, type.bits)
+            made = self.ints.get((type, value))
+            if made is None:
+                made = LLValue(type, int_text(value, type.bits), wrap(value, type.bits), True, 0)
+                self.ints[(type, value)] = made
+            return made
         return LLValue(type, const_text(type, value), value if type.kind in ("int", "float") else None, True, 0)
 
     def zero(self, type: LLType) -> LLValue:

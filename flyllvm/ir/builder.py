@@ -109,7 +109,9 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         home = self.block
         if home.depth:
             home = self._home(operands)
-        key = (name, *[id(v) for v in operands], *[r.text for r in result_types], _freeze(attrs) if attrs else ())
+        # Values are equal only to themselves, and types by their text.
+        types = result_types[0].text if len(result_types) == 1 else tuple([r.text for r in result_types])
+        key = (name, types, _freeze(attrs), *operands) if attrs else (name, types, *operands)
         memo = self._memo
         block: Block | None = home
         while block is not None:

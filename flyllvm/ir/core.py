@@ -53,7 +53,8 @@ class Value:
     @property
     def op(self) -> Op | None:
         """The defining operation, ``None`` for a block argument."""
-        return self.owner if isinstance(self.owner, Op) else None
+        owner = self.owner
+        return None if owner.__class__ is Block else owner  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"<%{self.name or '?'}: {self.type}>"
@@ -75,13 +76,14 @@ class Value:
 
     def static_value(self) -> int | None:
         """The integer if it is known at compile time, signed."""
-        op = self.op
-        if op is not None and op.name == "arith.constant":
-            value = op.attrs["value"]
-            if isinstance(value, int) and isinstance(self.type, IntType):
-                bits = self.type.bits
-                # A pattern of bits such as 0xFFFFFFFF is the signed number, except for i1.
-                return value - (1 << bits) if bits > 1 and value >= 1 << (bits - 1) else value
+        owner = self.owner
+        if owner.name != "arith.constant":
+            return None
+        value = owner.attrs["value"]  # type: ignore[union-attr]
+        if isinstance(value, int) and isinstance(self.type, IntType):
+            bits = self.type.bits
+            # A pattern of bits such as 0xFFFFFFFF is the signed number, except for i1.
+            return value - (1 << bits) if bits > 1 and value >= 1 << (bits - 1) else value
         return None
 
     def same_as(self, other: object) -> bool:
@@ -125,6 +127,9 @@ class Block:
     """
 
     __slots__ = ("args", "depth", "ops", "parent")
+
+    #: No operation: what asks the owner of a value for its name need not ask what it is.
+    name: ClassVar[str] = ""
 
     def __init__(self, arg_types: Sequence[Type] = (), parent: Op | None = None, depth: int = 0) -> None:
         self.parent = parent

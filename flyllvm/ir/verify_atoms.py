@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..target import Target
-    from .core import Kernel, Op, Value
+    from .core import Block, Kernel, Op, Value
 
 _ATOM_TYPES = (t.CopyAtomType, t.MmaAtomType, t.TiledCopyType, t.TiledMmaType)
 #: A thread id is compared with a constant by one of these.
@@ -40,15 +40,17 @@ class AtomRules:
         block: Known block size in threads, by dimension; ``None`` when unknown.
         lds_bytes: LDS allocated so far, in bytes.
         checked: Texts of the atom types that passed.
+        passed: The atoms whose calls passed, each with the block of the call.
     """
 
-    __slots__ = ("block", "checked", "kernel", "lds_bytes", "target")
+    __slots__ = ("block", "checked", "kernel", "lds_bytes", "passed", "target")
 
     def __init__(self, kernel: Kernel, target: Target | None) -> None:
         self.kernel, self.target = kernel, target
         self.block: tuple[int, ...] | None = None
         self.lds_bytes = 0
         self.checked: set[str] = set()
+        self.passed: set[tuple[Value, Block | None]] = set()
 
     def check_kernel(self) -> None:
         """Checks the block size and the atoms among the arguments."""
@@ -130,7 +132,12 @@ class AtomRules:
             state.check_constant(name, op.operands[1].static_value())
 
     def _call(self, op: Op) -> None:
-        atom = op.operands[0]
+        key = (op.operands[0], op.parent)
+        if key not in self.passed:
+            self._check_state(op.operands[0])
+            self.passed.add(key)
+
+    def _check_state(self, atom: Value) -> None:
         state = _state(atom)
         if state is None:
             return
@@ -139,6 +146,8 @@ class AtomRules:
             state.check_set([1 if f.name in fields else f.default for f in state])
 
     def _mma(self, op: Op) -> None:
+        if (op.operands[0], op.parent) in self.passed:
+            return
         self._call(op)
         block = op.parent
         while block is not None and block.parent is not None:

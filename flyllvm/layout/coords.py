@@ -86,6 +86,10 @@ def crd2idx(coord: object, layout: Any) -> IntTuple:
     Raises:
         LayoutError: The coordinate nests deeper than the shape, or has another rank.
     """
+    if type(coord) is int and coord >= 0 and type(layout) is Layout:
+        at = _at_int(coord, layout.shape, layout.stride)
+        if at is not None:
+            return at
     c = normal(coord)
     if isinstance(layout, Swizzle):
         while isinstance(c, tuple) and len(c) == 1:
@@ -101,6 +105,26 @@ def crd2idx(coord: object, layout: Any) -> IntTuple:
     total: IntTuple = 0
     for step in _steps(c, layout.shape, layout.stride, c, layout):
         total = add_coords(total, basis_tuple(step) if isinstance(step, Basis) else step)
+    return total
+
+
+def _at_int(i: int, shape: IntTuple, stride: IntTuple) -> Leaf | None:
+    """The index at a static coordinate, which most are; ``None`` where an extent is dynamic or a stride is a basis."""
+    if type(shape) is not tuple:
+        return None if isinstance(stride, Basis) else i * stride if type(stride) is int else lf.mul(i, stride)
+    total: Leaf = 0
+    last = len(shape) - 1
+    for k, s in enumerate(shape):
+        digit = i
+        if k < last:
+            n = s if type(s) is int else product(s)
+            if type(n) is not int:
+                return None
+            i, digit = divmod(i, n)
+        part = _at_int(digit, s, stride[k])
+        if part is None:
+            return None
+        total = total + part if type(part) is int and type(total) is int else lf.add(total, part)
     return total
 
 

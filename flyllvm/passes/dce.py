@@ -23,9 +23,12 @@ def eliminate_dead(kernel: Kernel) -> None:
 
 
 class _Liveness:
+    """What is needed: operations, values, and the blocks whose enclosing operations are marked already."""
+
     def __init__(self, kernel: Kernel) -> None:
-        self.values: set[int] = set()
-        self.ops: set[int] = set()
+        self.values: set[Value] = set()
+        self.ops: set[Op] = set()
+        self._blocks: set[Block] = {kernel.body}
         self._work: list[Value] = []
         for op in kernel.walk():
             if op.pure or op.name in _ENDS or op.name in _REGIONS or op.name in _DROPPABLE:
@@ -35,37 +38,44 @@ class _Liveness:
 
     def _op(self, op: Op) -> None:
         """Marks an operation and everything that decides whether it runs."""
-        if id(op) in self.ops:
+        if op in self.ops:
             return
-        self.ops.add(id(op))
-        if op.name not in _REGIONS:
-            for v in op.operands:
-                self.value(v)
+        self.ops.add(op)
+        if not op.regions:
+            needed = op.operands
         elif op.name == "scf.if":
-            self.value(op.operands[0])
+            needed = op.operands[:1]
         elif op.name == "scf.for":
-            for v in op.operands[:3]:
-                self.value(v)
+            needed = op.operands[:3]
         else:
-            self.value(op.regions[0].ops[-1].operands[0])
-        parent = op.parent.parent if op.parent is not None else None
-        if parent is not None:
-            self._op(parent)
+            needed = op.regions[0].ops[-1].operands[:1]
+        for v in needed:
+            if v not in self.values:
+                self.values.add(v)
+                self._work.append(v)
+        block = op.parent
+        if block is not None and block not in self._blocks:
+            self._blocks.add(block)
+            if block.parent is not None:
+                self._op(block.parent)
 
     def value(self, v: Value) -> None:
         """Marks a value."""
-        if id(v) not in self.values:
-            self.values.add(id(v))
+        if v not in self.values:
+            self.values.add(v)
             self._work.append(v)
 
     def _drain(self) -> None:
-        while self._work:
-            v = self._work.pop()
-            if isinstance(v.owner, Op):
-                self._op(v.owner)
-                self._sources(v.owner, v.index)
-            else:
-                self._argument(v.owner, v.index)
+        work = self._work
+        while work:
+            v = work.pop()
+            owner = v.owner
+            if isinstance(owner, Block):
+                self._argument(owner, v.index)
+                continue
+            self._op(owner)
+            if owner.regions:
+                self._sources(owner, v.index)
 
     def _sources(self, op: Op, index: int) -> None:
         if op.name == "scf.if":
@@ -101,7 +111,7 @@ def _sweep(block: Block, live: _Liveness) -> None:
     for op in block.ops:
         if op.name in _ENDS:
             kept.append(op)
-        elif id(op) in live.ops:
+        elif op in live.ops:
             if op.name in _REGIONS:
                 _shrink(op, live)
                 for region in op.regions:
@@ -125,14 +135,14 @@ def _shrink(op: Op, live: _Liveness) -> None:
     for region in op.regions:
         region.ops[-1].checked = False
     if op.name == "scf.if":
-        keep = [id(r) in live.values for r in op.results]
+        keep = [r in live.values for r in op.results]
         for region in op.regions:
             region.ops[-1].operands = _pick(region.ops[-1].operands, keep)
         op.results = _renumber(_pick(op.results, keep))
     elif op.name == "scf.for":
         body = op.regions[0]
         args = body.args[1:]
-        keep = [id(r) in live.values or id(a) in live.values for r, a in zip(op.results, args, strict=True)]
+        keep = [r in live.values or a in live.values for r, a in zip(op.results, args, strict=True)]
         op.operands = op.operands[:3] + _pick(op.operands[3:], keep)
         body.args = _renumber([body.args[0], *_pick(args, keep)])
         body.ops[-1].operands = _pick(body.ops[-1].operands, keep)
@@ -143,11 +153,11 @@ def _shrink(op: Op, live: _Liveness) -> None:
 
 def _shrink_while(op: Op, live: _Liveness) -> None:
     before, after = op.regions
-    keep = [id(a) in live.values for a in before.args]
+    keep = [a in live.values for a in before.args]
     op.operands = _pick(op.operands, keep)
     before.args = _renumber(_pick(before.args, keep))
     after.ops[-1].operands = _pick(after.ops[-1].operands, keep)
-    passed = [id(r) in live.values or id(a) in live.values for r, a in zip(op.results, after.args, strict=True)]
+    passed = [r in live.values or a in live.values for r, a in zip(op.results, after.args, strict=True)]
     end = before.ops[-1]
     end.operands = [end.operands[0], *_pick(end.operands[1:], passed)]
     after.args = _renumber(_pick(after.args, passed))

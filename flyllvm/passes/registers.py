@@ -73,6 +73,7 @@ class Registers:
         self._roots: dict[int, Root] = {}
         self._written: dict[int, list[tuple[Root, int, int]]] = {}
         self._together: list[list[Root]] = []
+        self._counts: dict[object, int | None] = {}
         for op in kernel.walk():
             self._visit(op)
         self._spread()
@@ -151,7 +152,11 @@ class Registers:
             self._set_span(op.result, root, 0, type_)
 
     def _set_span(self, memref: Value, root: Root, offset: int, type_: t.MemRefType) -> None:
-        count = contiguous(type_.layout)
+        layout = type_.layout
+        if layout in self._counts:
+            count = self._counts[layout]
+        else:
+            count = self._counts[layout] = contiguous(layout)
         if count is not None:
             self._spans[id(memref)] = (root, offset, count)
 

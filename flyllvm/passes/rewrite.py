@@ -24,15 +24,15 @@ class Rewriter:
         self.kernel = kernel
         self.b = Builder(kernel, target)
         self.handlers: dict[str, Callable[[Op], None]] = {}
-        self._map: dict[int, Value] = {}
+        self._map: dict[Value, Value] = {}
 
     def replace(self, old: Value, new: Value) -> None:
         """Says that ``new`` stands for ``old`` from here on."""
-        self._map[id(old)] = new
+        self._map[old] = new
 
     def value(self, old: Value) -> Value:
         """What stands for ``old``."""
-        return self._map.get(id(old), old)
+        return self._map.get(old, old)
 
     def run(self) -> Kernel:
         """Rewrites the whole kernel."""
@@ -42,30 +42,31 @@ class Rewriter:
     def remap(self, op: Op) -> None:
         """Puts replaced values into the operands."""
         mapping = self._map
-        if mapping:
-            for v in op.operands:
-                if id(v) in mapping:
-                    op.operands = [mapping.get(id(v), v) for v in op.operands]
-                    op.checked = False
-                    break
+        for v in op.operands:
+            if v in mapping:
+                op.operands = [mapping.get(v, v) for v in op.operands]
+                op.checked = False
+                break
 
     def _block(self, block: Block) -> None:
         old, block.ops = block.ops, []
-        outer = self.b.block
-        self.b.enter(block)
+        builder, handlers, mapping = self.b, self.handlers, self._map
+        outer = builder.block
+        builder.enter(block)
         for op in old:
-            self.remap(op)
-            self.b.loc = op.loc
+            if mapping:
+                self.remap(op)
+            builder.loc = op.loc
             if op.regions:
                 self.region_op(op)
                 block.append(op)
                 continue
-            handler = self.handlers.get(op.name)
+            handler = handlers.get(op.name)
             if handler is None:
                 block.append(op)
             else:
                 handler(op)
-        self.b.block = outer
+        builder.block = outer
 
     def region_op(self, op: Op) -> None:
         """Rewrites the regions of an operation; passes that thread values override this."""
