@@ -31,7 +31,7 @@ GENERIC = frozenset(
 _UNIFORM = ("readfirstlane", "readlane", "ballot", "workgroup.id", "s.", "kernarg.segment.ptr", "implicitarg.ptr")
 
 # Without operands that differ, lanes still get results of their own.
-_PER_LANE = ("mbcnt", "workitem.id", "interp.", "lds.", "live.mask", "ps.live")
+_PER_LANE = ("mbcnt", "workitem.id", "interp.", "lds.", "live.mask", "ps.live", "cvt.scale.")
 
 _TABLE: list[str] = []
 _ARCHS: dict[str, int] = {}

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import SimError
 from ..target import Target
-from . import matrix_convert, matrix_dot, matrix_mfma, matrix_scaled, matrix_sparse, matrix_wmma
+from . import matrix_convert, matrix_convert_1250, matrix_dot, matrix_mfma, matrix_scaled, matrix_sparse, matrix_wmma
 from .matrix_core import Intrinsic, Prepared
 from .matrix_element import AnyArray
 
@@ -31,8 +31,10 @@ _FAMILIES: tuple[dict[str, Intrinsic], ...] = (
     matrix_sparse.INTRINSICS,
     matrix_dot.INTRINSICS,
     matrix_convert.INTRINSICS,
+    matrix_convert_1250.INTRINSICS,
 )
-_MATRIX = ("mfma.", "smfmac.", "wmma.", "swmmac.")
+# What reads registers of other lanes; `cvt.scale.` reads the scales of half a wave.
+_ACROSS = ("mfma.", "smfmac.", "wmma.", "swmmac.", "cvt.scale.")
 _TYPE_SUFFIX = re.compile(r"(v\d+)?(i\d+|f\d+|bf\d+)")
 
 
@@ -54,8 +56,8 @@ def supports(name: str) -> bool:
 
 
 def ignores_exec(name: str) -> bool:
-    """Whether the instruction computes for inactive lanes too, so that a partly active wave has no sound result."""
-    return name.startswith(_MATRIX)
+    """Whether the instruction reads registers of inactive lanes, so that a partly active wave has no sound result."""
+    return name.startswith(_ACROSS)
 
 
 def flops(name: str) -> int:

@@ -9,9 +9,8 @@
   several values the random word advances by V_PRNG_B32 from value to value; that the first value takes the word
   unchanged is an assumption, the manual does not say.
 
-The scaled forms exist from gfx950 on, although LLVM selects some for gfx90a and gfx942.  Not modelled, because no
-public
-text gives their meaning: ``cvt.scale.*`` (lane-selected scales), the ``e5m3`` forms, ``cvt.sr.pk.*`` of gfx1250.
+The scaled forms exist from gfx950 on, although LLVM selects some for gfx90a and gfx942.  What gfx1250 alone has besides
+(`cvt.scale.*`, E5M3, `cvt.sr.pk.*`) is in `matrix_convert_1250`.
 
 Source: CDNA4 ISA manual 7.3 (overflow table, scale, saturation) and V_PRNG_B32; CDNA3 ISA manual, V_CVT_*FP8*; the
 interleaving of ``2xpk16`` from libraries that use it.
@@ -32,7 +31,7 @@ _OCP = ("gfx950", "gfx1200", "gfx1201", "gfx1250")
 _FP8 = ("gfx942", *_OCP)
 _950 = ("gfx950",)
 _1250 = ("gfx1250",)
-_WIDE = ("f32", "f16", "bf16")
+WIDE = ("f32", "f16", "bf16")
 
 
 def small_format(name: str, target: Target) -> numerics.SmallFloat:
@@ -215,11 +214,16 @@ class Up:
         values = self.fmt.table64[codes]
         if scale is not None:
             values = values * scale_factor(scale)[:, :, None]
-        done = narrow(values, self.kind)
+        done = self.rounded(values)
         if self.half is not None:
             out = left[0].copy()
-            out[:, :, self.half] = done[:, :, 0]
+            out[:, :, self.half] = done
             return out
+        return done
+
+    def rounded(self, values: F64) -> AnyArray:
+        """Registers for float64 values: a scalar per lane for forms of one value."""
+        done = narrow(values, self.kind)
         return done[:, :, 0].copy() if self.count == 1 else done
 
 
@@ -281,11 +285,11 @@ def _scaled() -> list[tuple[str, tuple[str, ...], dict[int, str], str, str, str,
     for s in ("fp8", "bf8"):
         rows.append((f"{pre}.f32.{s}", _950, {2: "byte"}, "up-scaled", s, "f32", 1))
         rows.append((f"{pre}.f16.{s}", _950, {3: "byte", 4: "half"}, "up-scaled-half", s, "f16", 1))
-        for w in _WIDE:
+        for w in WIDE:
             rows.append((f"{pre}.pk.{w}.{s}", _950, {2: "word"}, "up-scaled", s, w, 2))
             rows.append((f"{pre}.pk.{s}.{w}", _950, {4 if w == "f32" else 3: "word"}, "down-scaled", s, w, 2))
             rows.append((f"{pre}.sr.{s}.{w}", _950, {4: "byte"}, "down-scaled-random", s, w, 1))
-    for w in _WIDE:
+    for w in WIDE:
         rows.append((f"{pre}.pk.{w}.fp4", _950, {2: "byte"}, "up-scaled", "fp4", w, 2))
         rows.append((f"{pre}.pk.fp4.{w}", _950, {4 if w == "f32" else 3: "byte"}, "down-scaled", "fp4", w, 2))
         rows.append((f"{pre}.sr.pk.fp4.{w}", _950, {4: "byte"}, "down-scaled-random", "fp4", w, 2))

@@ -5,7 +5,7 @@ rounds to nearest with ties to even, or stochastically, and always from float64,
 once.
 
 Source: OCP OFP8 1.0 (e4m3fn, e5m2), OCP MX 1.0 (e2m3, e3m2, e2m1, e8m0), CDNA3 ISA manual, data types (the FNUZ
-formats of gfx942).
+formats of gfx942), AMD's public emulator of gfx1250 (unsigned e5m3).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ U16 = NDArray[np.uint16]
 U8 = NDArray[np.uint8]
 AnyArray = NDArray[Any]
 
-_SPECIALS = ("ieee", "fn", "fnuz", "finite")
+_SPECIALS = ("ieee", "fn", "fnuz", "finite", "unsigned")
 
 
 class SmallFloat:
@@ -36,7 +36,8 @@ class SmallFloat:
         mantissa_bits: Width of the mantissa field in bits.
         bias: Exponent bias; subnormals have the exponent ``1 - bias``.
         specials: ``"ieee"`` infinities and NaNs in the top binade, ``"fn"`` one NaN per sign and no infinity,
-            ``"fnuz"`` the code of minus zero is the only NaN, ``"finite"`` neither.
+            ``"fnuz"`` the code of minus zero is the only NaN, ``"finite"`` neither, ``"unsigned"`` no sign bit, no
+            infinity, and the last code is NaN.
         table: Value of each code, float32.  Shape: ``(2**bits,)``.
         table64: The same values, float64.
         max: Largest finite value.
@@ -63,13 +64,13 @@ class SmallFloat:
         self.name = name
         self.exponent_bits = exponent_bits
         self.mantissa_bits = mantissa_bits
-        self.bits = 1 + exponent_bits + mantissa_bits
+        self.bits = (0 if specials == "unsigned" else 1) + exponent_bits + mantissa_bits
         self.bias = bias
         self.specials = specials
         self.table64 = self._values()
         with np.errstate(invalid="ignore"):
             self.table = self.table64.astype(np.float32)
-        half = self.table64[: 1 << (self.bits - 1)]
+        half = self.table64[: 1 << (exponent_bits + mantissa_bits)]
         self._positive = half[np.isfinite(half)]
         self.max = float(self._positive[-1])
         self.min_normal = 2.0 ** (1 - bias)
@@ -83,9 +84,9 @@ class SmallFloat:
         top = exponent == (1 << self.exponent_bits) - 1
         if self.specials == "ieee":
             value = np.where(top, np.where(mantissa == 0, np.inf, np.nan), value)
-        elif self.specials == "fn":
+        elif self.specials in ("fn", "unsigned"):
             value = np.where(top & (mantissa == (1 << self.mantissa_bits) - 1), np.nan, value)
-        sign = (code >> (self.bits - 1)).astype(bool)
+        sign = (code >> (self.exponent_bits + self.mantissa_bits)).astype(bool)
         value = np.where(sign, -value, value)
         if self.specials == "fnuz":
             value[1 << (self.bits - 1)] = np.nan
@@ -98,8 +99,8 @@ class SmallFloat:
             return None
         if self.specials == "fnuz":
             return 1 << (self.bits - 1)
-        if self.specials == "fn":
-            return (1 << (self.bits - 1)) - 1
+        if self.specials in ("fn", "unsigned"):
+            return (1 << (self.exponent_bits + self.mantissa_bits)) - 1
         return (((1 << self.exponent_bits) - 1) << self.mantissa_bits) | (1 << (self.mantissa_bits - 1))
 
     def decode(self, codes: AnyArray) -> F32:
@@ -157,6 +158,8 @@ class SmallFloat:
                 infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
                 code = np.where(rounded > self.max, infinity if self.specials == "ieee" else nan_code, code)
             code = np.where(nan, nan_code, code)
+            if self.specials == "unsigned":
+                return code.astype(np.uint8)
             if self.specials == "fnuz":  # no minus zero, and its code is the one NaN
                 sign = sign & (code != 0) & (code != nan_code)
         return (code | (sign.astype(np.int64) << (self.bits - 1))).astype(np.uint8)
@@ -166,6 +169,7 @@ E4M3FN = SmallFloat("float8_e4m3fn", 4, 3, 7, "fn")
 E4M3FNUZ = SmallFloat("float8_e4m3fnuz", 4, 3, 8, "fnuz")
 E5M2 = SmallFloat("float8_e5m2", 5, 2, 15, "ieee")
 E5M2FNUZ = SmallFloat("float8_e5m2fnuz", 5, 2, 16, "fnuz")
+UE5M3 = SmallFloat("unsigned_float8_e5m3", 5, 3, 15, "unsigned")
 E2M3FN = SmallFloat("float6_e2m3fn", 2, 3, 1, "finite")
 E3M2FN = SmallFloat("float6_e3m2fn", 3, 2, 3, "finite")
 E2M1FN = SmallFloat("float4_e2m1fn", 2, 1, 1, "finite")

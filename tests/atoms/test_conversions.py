@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -15,11 +20,12 @@ from flyllvm.atoms.rocdl.conversions import ROWS, Conversion, find
 from flyllvm.codegen import intrinsics
 from flyllvm.errors import AtomError, FlyError, TargetError
 from flyllvm.expr.rocdl.cvt import convert
-from flyllvm.sim import matrix_convert
+from flyllvm.sim import matrix_convert, matrix_convert_1250
 from flyllvm.target import CHIPS, Target
+from tests.atoms.test_selection import CHILD
 
-# Of LLVM but not here: no public text gives their meaning, or no small format is part of them.
-LEFT_OUT = ("cvt.scale.", "e5m3", "cvt.sr.pk", "cvt.off", "cvt.pk.i16", "cvt.pk.u", "cvt.pknorm", "cvt.pkrtz")
+# Of LLVM but not here: no small format is part of them.
+LEFT_OUT = ("cvt.off", "cvt.pk.i16", "cvt.pk.u", "cvt.pknorm", "cvt.pkrtz")
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.python_name)
@@ -30,7 +36,7 @@ def test_rows_have_llvms_signature_and_the_chips_of_the_manual(row: Conversion) 
     assert set(row.chips) <= set(known.archs)
     extra = set(known.archs) - set(row.chips)
     assert not extra or (extra == {"gfx90a", "gfx942"} and row.name.startswith("cvt.scalef32."))
-    simulated = matrix_convert.INTRINSICS[row.name]
+    simulated = {**matrix_convert.INTRINSICS, **matrix_convert_1250.INTRINSICS}[row.name]
     assert set(simulated.targets) == set(row.chips) and set(simulated.immediates) == set(row.imms)
 
 
@@ -38,6 +44,38 @@ def test_every_conversion_of_llvm_is_a_row_or_left_out_on_purpose() -> None:
     names = [line.split("\t")[0].removeprefix("llvm.amdgcn.") for line in intrinsics._table().splitlines()[1:]]
     found = {n for n in names if n.startswith("cvt.") and not any(word in n for word in LEFT_OUT)}
     assert found == {row.name for row in ROWS.values()}
+
+
+@cache
+def assembly(chip: str) -> dict[str, str]:
+    """Assembly of one function for each conversion of a chip."""
+    declarations, functions = [], []
+    for i, row in enumerate(row for row in ROWS.values() if chip in row.chips):
+        held = [f"{type_} %a{n}" for n, type_ in enumerate(row.args) if n not in row.imms]
+        call = [
+            f"{type_} {'false' if type_ == 'i1' else 0}" if n in row.imms else f"{type_} %a{n}"
+            for n, type_ in enumerate(row.args)
+        ]
+        declarations.append(f"declare {row.result} @llvm.amdgcn.{row.name}({', '.join(row.args)})")
+        functions.append(
+            f"define amdgpu_kernel void @k{i}(ptr addrspace(1) %p, {', '.join(held)}) {{\n"
+            f"  %r = call {row.result} @llvm.amdgcn.{row.name}({', '.join(call)})\n"
+            f"  store {row.result} %r, ptr addrspace(1) %p\n  ret void\n}}"
+        )
+    modules = {chip: (chip, "", "\n".join([*declarations, *functions]))}
+    done = subprocess.run([sys.executable, "-c", CHILD], input=json.dumps(modules), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return dict(re.findall(r"^(k\d+):\n(.*?)^\t\.section", json.loads(done.stdout)[chip], re.DOTALL | re.MULTILINE))
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("chip", [chip for chip in CHIPS if any(chip in row.chips for row in ROWS.values())])
+def test_llvm_selects_the_instruction_of_each_conversion(chip: str) -> None:
+    functions = assembly(chip)
+    for i, row in enumerate(row for row in ROWS.values() if chip in row.chips):
+        code = [line.split()[0] for line in functions[f"k{i}"].splitlines() if line.startswith("\tv_cvt")]
+        wanted = "v_" + row.python_name.removesuffix("_e5m3")
+        assert [re.sub("_(e32|e64|sdwa)$", "", name) for name in code] == [wanted], row.name
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.python_name)
@@ -65,6 +103,11 @@ def test_data_of_the_other_flavour_is_refused_by_name(element: str, chip: str, g
     held = "f8E4M3FNUZ" if chip == "gfx942" else "f8E4M3FN"
     with pytest.raises(AtomError, match=f"on {chip} works on {held}, not on {element}"):
         row.check_element(element, Target.parse(chip))
+
+
+def test_e5m3_has_no_element_type() -> None:
+    with pytest.raises(AtomError, match=r"works on unsigned e5m3, not on f8E5M2(?s:.*)leave out the element"):
+        find("cvt_f32_fp8_e5m3").check_element("f8E5M2", Target.parse("gfx1250"))
 
 
 def test_an_unknown_conversion_names_relatives() -> None:
@@ -125,6 +168,51 @@ def test_scaled_fp6_unpacks_32_values_at_once() -> None:
     np.testing.assert_array_equal(dst.reshape(64, 32), values * scale[:, None])
 
 
+@pytest.mark.llvm
+@pytest.mark.sim
+def test_fp4_unpacks_with_the_scales_of_a_wmma() -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def unpack(src: fx.Tensor, scale: fx.Tensor, dst: fx.Tensor):
+        lane = fx.thread_idx.x
+        wide = convert("cvt_scale_pk8_f32_fp4", src[lane], scale[lane], 6, element=fx.Float4E2M1FN)
+        for i in fx.range_constexpr(8):
+            dst[lane * 8 + i] = wide[i]
+
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 16, (64, 8)).astype(np.uint8)
+    src = (codes.astype(np.uint32) << np.arange(0, 32, 4, dtype=np.uint32)).sum(axis=1, dtype=np.uint32).view(np.int32)
+    scale = rng.integers(120, 134, (64, 4)).astype(np.uint8)
+    dst = np.zeros(64 * 8, np.float32)
+    assert "v_cvt_scale_pk8_f32_fp4" in run(unpack, "gfx1250", src, scale.view(np.int32).reshape(-1).copy(), dst)
+    lane = np.arange(64)
+    taken = scale[lane // 32 * 32 + 16 + lane % 16, 2 + lane % 32 // 16].astype(int)
+    values = codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    np.testing.assert_array_equal(dst.reshape(64, 8), values * np.ldexp(1.0, taken - 127)[:, None].astype(np.float32))
+
+
+@pytest.mark.llvm
+@pytest.mark.sim
+def test_stochastic_packs_and_e5m3_of_gfx1250_run() -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def pack(src: fx.Tensor, seed: fx.Tensor, halves: fx.Tensor, back: fx.Tensor):
+        lane = fx.thread_idx.x
+        pair = convert("cvt_sr_pk_bf16_f32", src[lane], src[lane], seed[lane])
+        halves[lane * 2], halves[lane * 2 + 1] = pair[0], pair[1]
+        word = convert("cvt_pk_fp8_f32_e5m3", src[lane], src[lane], 0, 1)
+        back[lane] = convert("cvt_f32_fp8_e5m3", word, 2)
+
+    rng = np.random.default_rng(4)
+    src = rng.uniform(1, 2, 64).astype(np.float32)
+    seed = rng.integers(0, 2**31, 64).astype(np.int32)
+    halves, back = np.zeros(128, ml_dtypes.bfloat16), np.zeros(64, np.float32)
+    text = run(pack, "gfx1250", src, seed, halves, back)
+    assert "v_cvt_sr_pk_bf16_f32" in text and "v_cvt_pk_fp8_f32" in text
+    below = np.floor(src * 128) / 128
+    got = halves.astype(np.float32).reshape(64, 2)
+    assert ((got == below[:, None]) | (got == below[:, None] + 2.0**-7)).all() and (got[:, 0] != got[:, 1]).any()
+    np.testing.assert_array_equal(back, np.rint(src * 8) / 8)
+
+
 def test_wrong_operands_are_refused_at_the_authors_line() -> None:
     def using(make: Any) -> Any:
         @flyc.kernel(known_block_size=(64, 1, 1))
@@ -137,6 +225,7 @@ def test_wrong_operands_are_refused_at_the_authors_line() -> None:
     for make, fix in (
         (lambda x: convert("cvt_pk_fp8_f32", x[0]), "pass float, float, i32, i1"),
         (lambda x: convert("cvt_f32_fp8", 7, 4), "a constant, 0 to 3"),
+        (lambda x: convert("cvt_scale_pk8_f32_fp4", 7, 7, 3), "it exists on gfx1250"),
         (lambda x: convert("cvt_scalef32_pk32_f32_fp6", x[0], 1.0), "pass a vector of <6 x i32>"),
         (lambda x: convert("cvt_scalef32_pk8_fp8_f32", x[0], 1.0), "it exists on gfx1250"),
         (lambda x: convert("cvt_pk_f32_fp8", 7, 0, element=fx.Float8E4M3FNUZ), "pass f8E4M3FN data"),
@@ -144,3 +233,17 @@ def test_wrong_operands_are_refused_at_the_authors_line() -> None:
         with pytest.raises(FlyError, match=fix) as caught:
             flyc.compile(using(make), one, arch="gfx950")
         assert "test_conversions.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "selector", "fix"),
+    [("fp4", 3, "one of 0, 1, 2, 4, 5, 6"), ("fp8", 1, "one of 0, 2, 4, 6, 10, 12, 14")],
+)
+def test_a_scale_selector_in_doubt_is_refused(name: str, selector: int, fix: str) -> None:
+    @flyc.kernel(known_block_size=(32, 1, 1))
+    def kernel(x: fx.Tensor):
+        word = fx.Vector.filled(2, 0, fx.Int32) if name == "fp8" else 0
+        convert(f"cvt_scale_pk8_f32_{name}", word, 0, selector)
+
+    with pytest.raises(FlyError, match=f"a constant, {fix}"):
+        flyc.compile(kernel, np.zeros(4, np.float32), arch="gfx1250")

@@ -28,7 +28,7 @@ from tests.atoms.emitter import Recorder, operand, value
 
 pytestmark = pytest.mark.llvm
 
-_CHILD = """
+CHILD = """
 import json, sys
 import llvmlite.binding as llvm
 llvm.initialize_all_targets()
@@ -177,7 +177,7 @@ def compiled() -> dict[str, dict[str, str]]:
         functions = [c.function(f"k{i}", declarations) for i, c in enumerate(CASES) if c.module == module]
         text = "\n".join([*declarations.values(), *functions])
         modules[module] = (target.processor, target.llvm_features, text)
-    done = subprocess.run([sys.executable, "-c", _CHILD], input=json.dumps(modules), capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", CHILD], input=json.dumps(modules), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     split = {}
     for module, text in json.loads(done.stdout).items():

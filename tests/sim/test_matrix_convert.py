@@ -278,6 +278,88 @@ def test_what_the_chip_lacks_or_means_nothing_is_refused(
         matrix.prepare(name, constants, wave_size=target.wave_size, target=target)
 
 
-def test_forms_without_a_public_meaning_are_not_supported() -> None:
-    for name in ("cvt.scale.pk8.f16.fp8", "cvt.pk.fp8.f32.e5m3", "cvt.sr.pk.bf16.f32"):
-        assert not matrix.supports(name)
+def test_a_chip_without_the_form_or_its_wave_refuses_it() -> None:
+    with pytest.raises(SimError, match="targets with it: gfx1250"):
+        matrix.prepare("cvt.scale.pk8.f16.fp8", (0,), wave_size=64, target=GFX950)
+
+
+UNPACKS = [
+    (f"cvt.scale.pk{n}.{kind}.{small}", small, kind, n)
+    for small, n in (("fp8", 8), ("bf8", 8), ("fp4", 8), ("fp6", 16), ("bf6", 16))
+    for kind in ("f32", "f16", "bf16")
+]
+# Selector: the lane whose scale word lane 3 and lane 20 read, and the bytes, written out by hand.
+SELECTED = {
+    "narrow": {
+        0: ((3, 4), (0, 1)), 2: ((3, 4), (2, 3)), 4: ((19, 20), (0, 1)), 6: ((19, 20), (2, 3)), 1: ((3, 4), (0, 2)),
+        5: ((19, 20), (0, 2)),
+    },
+    "wide": {
+        0: ((3, 4), (0, 0)), 2: ((3, 4), (1, 1)), 4: ((3, 4), (2, 2)), 6: ((3, 4), (3, 3)), 10: ((19, 20), (1, 1)),
+        12: ((19, 20), (2, 2)), 14: ((19, 20), (3, 3)),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, small, kind, count", UNPACKS)
+def test_lane_scaled_unpacks_take_the_byte_that_the_selector_says(name: str, small: str, kind: str, count: int) -> None:
+    shape = lanes(GFX1250)
+    codes = RNG.integers(0, 1 << BITS[small], (*shape, count)).astype(np.uint8)
+    scales = RNG.integers(110, 140, (*shape, 4)).astype(np.uint8)
+    packed, words = words_of(codes, BITS[small]), scales.view(np.uint32)[:, :, 0].copy()
+    values = codes.view(OCP[small]).astype(np.float64)
+    for selector, (where, bytes) in SELECTED["wide" if BITS[small] == 8 else "narrow"].items():
+        got = run(name, packed, words, selector, target=GFX1250)
+        for lane, held, byte in zip((3, 20), where, bytes):
+            factor = np.ldexp(1.0, scales[:, held, byte].astype(int) - 127)
+            same(got[:, lane].copy(), values[:, lane] * factor[:, None], kind)
+
+
+@pytest.mark.parametrize("small, selector", [("fp4", 3), ("fp4", 7), ("fp4", 8), ("fp8", 1), ("fp8", 8), ("fp8", 13)])
+def test_a_selector_without_a_public_meaning_is_refused(small: str, selector: int) -> None:
+    with pytest.raises(SimError, match="a selector whose meaning is public"):
+        matrix.prepare(f"cvt.scale.pk8.f32.{small}", (selector,), wave_size=32, target=GFX1250)
+
+
+def e5m3_value(code: int) -> float:
+    """The format from its definition, one code at a time."""
+    exponent, mantissa = code >> 3, code & 7
+    if code == 255:
+        return float("nan")
+    return mantissa * 2.0**-17 if exponent == 0 else (1 + mantissa / 8) * 2.0 ** (exponent - 15)
+
+
+def test_e5m3_is_unsigned_with_one_nan() -> None:
+    shape = (8, 32)
+    every = np.arange(256, dtype=np.uint32).reshape(shape)
+    table = np.array([e5m3_value(code) for code in range(256)])
+    for byte in range(4):
+        same(run("cvt.f32.fp8.e5m3", every << 8 * byte, byte, target=GFX1250), table.reshape(shape), "f32")
+    x = np.ldexp(1 + RNG.random(shape), RNG.integers(-18, 18, shape)).astype(np.float32)
+    x[0, :4] = 0, np.inf, np.nan, -1.5
+    got = run("cvt.pk.fp8.f32.e5m3", x, -x, np.zeros(shape, np.uint32), 1, target=GFX1250)
+    assert ((got & 0xFFFF) == 0).all()
+    codes = got >> 16 & 0xFF
+    np.testing.assert_array_equal(got >> 24, codes)  # the sign is lost
+    finite = table[:255]
+    for value, code in zip(np.abs(x.astype(np.float64)).flat, codes.flat):
+        if np.isnan(value) or value > 118784:  # beyond the middle of the last step
+            assert code == 255
+        else:
+            assert abs(finite[code] - value) == np.abs(finite - value).min()
+    random = RNG.integers(0, 2**32, shape, dtype=np.uint32)
+    middle = np.full(shape, 1 + 1 / 16, np.float32)
+    rounded = run("cvt.sr.fp8.f32.e5m3", middle, random, np.zeros(shape, np.uint32), 0, target=GFX1250)
+    np.testing.assert_array_equal(table[rounded], np.where(random >> 31, 1.125, 1.0))
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+def test_stochastic_pairs_use_the_next_random_word_for_the_second(kind: str) -> None:
+    shape = lanes(GFX1250)
+    middle = np.full(shape, 1 + 2.0 ** (-8 if kind == "bf16" else -11), np.float32)
+    random = RNG.integers(0, 2**32, shape, dtype=np.uint32)
+    got = as_f64(run(f"cvt.sr.pk.{kind}.f32", middle, middle, random, target=GFX1250), kind)
+    step = 2.0 ** (-7 if kind == "bf16" else -10)
+    following = [(int(r) << 1 & 0xFFFFFFFF) ^ (197 if r >> 31 else 0) for r in random.flat]
+    np.testing.assert_array_equal(got[..., 0], 1 + step * (random >> 31))
+    np.testing.assert_array_equal(got[..., 1], 1 + step * (np.array(following).reshape(shape) >> 31))

@@ -5,10 +5,19 @@
 and divide on the way down.  ``sr`` forms round up or down at random, with the bits of one more operand.
 
 LLVM selects many scaled forms on gfx90a and gfx942 too; the manual has them from gfx950 on, and so does this table.
-Left out, because no public text gives their meaning: ``cvt.scale.*`` (scales selected by lane), the e5m3 forms, and
-``cvt.sr.pk.*`` of gfx1250.
 
-Source: CDNA3 ISA manual, V_CVT_*FP8*; CDNA4 ISA manual, 7.3; LLVM IntrinsicsAMDGPU (signatures).
+``cvt_scale_pk*`` of gfx1250 multiply by an E8M0 byte that is laid out as the scales of a WMMA: lane ``L`` takes it from
+the scale word of lane ``L % 16 + 16*half``.  Their last operand selects it.  6-bit and 4-bit codes: 0 and 4 (``half``
+1), 2 and 6 are blocks of 32, lanes 0 to 15 take byte 0 (2 with selectors 2 and 6) and lanes 16 to 31 the byte after it;
+1 and 5 are blocks of 16, bytes 0 and 2.  8-bit codes: 0, 2, 4, 6 are bytes 0 to 3 of the lower half, 10, 12, 14 bytes
+1 to 3 of the upper, the same for all lanes.  Other selectors are refused: reserved, or in doubt.  Whole waves only.
+
+``e5m3`` has no sign (numbers lose theirs), exponent bias 15 and one NaN, code 255; no element type names it.
+
+The forms of gfx1250 rest on compilers and on AMD's public emulator of that chip; they have never met silicon.
+
+Source: CDNA3 ISA manual, V_CVT_*FP8*; CDNA4 ISA manual, 7.3; LLVM IntrinsicsAMDGPU (signatures); MLIR,
+``amdgpu.scaled_ext_packed_matrix`` (selectors).
 """
 
 from __future__ import annotations
@@ -22,6 +31,11 @@ if TYPE_CHECKING:
 _FP8 = ("gfx942", "gfx950", "gfx1200", "gfx1201", "gfx1250")
 _950, _1250 = ("gfx950",), ("gfx1250",)
 _WIDE = {"f32": "float", "f16": "half", "bf16": "bfloat"}
+#: Small format, codes in one conversion, and the LLVM type they are packed in.
+_PACKS_1250 = (
+    ("fp8", 8, "<2 x i32>"), ("bf8", 8, "<2 x i32>"), ("fp4", 8, "i32"), ("fp6", 16, "<3 x i32>"),
+    ("bf6", 16, "<3 x i32>"),
+)  # fmt: skip
 #: Formats whose bits differ between chips: element by (short name, flavour).
 FLAVOURS = {
     ("fp8", "fnuz"): "f8E4M3FNUZ", ("bf8", "fnuz"): "f8E5M2FNUZ", ("fp8", "ocp"): "f8E4M3FN", ("bf8", "ocp"): "f8E5M2",
@@ -35,7 +49,7 @@ class Conversion:
         name: Intrinsic without ``llvm.amdgcn.``.
         result: LLVM type of the result, as text.
         args: LLVM types of the arguments, in order.
-        imms: Positions of constants, with the largest value.
+        imms: Positions of constants, with the legal values.
         chips: Processors that have it.
         small: Short name of the small format; empty where there is none.
     """
@@ -48,12 +62,17 @@ class Conversion:
         result: str,
         args: str,
         chips: tuple[str, ...],
-        imms: dict[int, int] | None = None,
+        imms: dict[int, int | tuple[int, ...]] | None = None,
         small: str = "",
     ) -> None:
         self.name, self.result, self.chips, self.small = name, result, chips, small
         self.args = args.split("; ")
-        self.imms = imms or {}
+        self.imms = {i: tuple(range(x + 1)) if isinstance(x, int) else x for i, x in (imms or {}).items()}
+
+    @property
+    def crosses_lanes(self) -> bool:
+        """Whether a lane reads another lane's operand, so that equal operands may give different results."""
+        return self.name.startswith("cvt.scale.")
 
     @property
     def python_name(self) -> str:
@@ -80,6 +99,12 @@ class Conversion:
         flavour = target.chip.fp8 or ""
         held = {"fp6": "f6E2M3FN", "bf6": "f6E3M2FN", "fp4": "f4E2M1FN"}.get(self.small)
         held = FLAVOURS.get((self.small, flavour), held)
+        if self.small == "e5m3" or held is None:
+            what = "unsigned e5m3" if self.small == "e5m3" else "no small floats"
+            raise AtomError(
+                f"{self.python_name} on {target.processor} works on {what}, not on {element}",
+                fix="leave out the element: none names this data",
+            )
         if element != held:
             raise AtomError(
                 f"{self.python_name} on {target.processor} works on {held}, not on {element}",
@@ -145,9 +170,7 @@ def _scaled_950() -> list[Conversion]:
 
 def _scaled_1250() -> list[Conversion]:
     pre, rows = "cvt.scalef32", []
-    shapes = (("fp8", 8, "<2 x i32>"), ("bf8", 8, "<2 x i32>"), ("fp4", 8, "i32"), ("fp6", 16, "<3 x i32>"),
-              ("bf6", 16, "<3 x i32>"))  # fmt: skip
-    for s, count, packed in shapes:
+    for s, count, packed in _PACKS_1250:
         for w, t in _WIDE.items():
             name, wide = f"pk{count}.{s}.{w}", f"<{count} x {t}>"
             rows += [
@@ -157,7 +180,23 @@ def _scaled_1250() -> list[Conversion]:
     return rows
 
 
-ROWS = {row.python_name: row for row in (*_plain(), *_scaled_950(), *_scaled_1250())}
+def _more_1250() -> list[Conversion]:
+    rows = [
+        Conversion("cvt.f32.fp8.e5m3", "float", "i32; i32", _1250, {1: 3}, "e5m3"),
+        Conversion("cvt.pk.fp8.f32.e5m3", "i32", "float; float; i32; i1", _1250, {3: 1}, "e5m3"),
+        Conversion("cvt.sr.fp8.f32.e5m3", "i32", "float; i32; i32; i32", _1250, {3: 3}, "e5m3"),
+        Conversion("cvt.sr.pk.bf16.f32", "<2 x bfloat>", "float; float; i32", _1250),
+        Conversion("cvt.sr.pk.f16.f32", "<2 x half>", "float; float; i32", _1250),
+    ]
+    for w, t in _WIDE.items():
+        for s, count, packed in _PACKS_1250:
+            selectors = (0, 2, 4, 6, 10, 12, 14) if s in ("fp8", "bf8") else (0, 1, 2, 4, 5, 6)
+            name = f"cvt.scale.pk{count}.{w}.{s}"
+            rows.append(Conversion(name, f"<{count} x {t}>", f"{packed}; i32; i32", _1250, {2: selectors}, s))
+    return rows
+
+
+ROWS = {row.python_name: row for row in (*_plain(), *_scaled_950(), *_scaled_1250(), *_more_1250())}
 
 
 def find(name: str) -> Conversion:

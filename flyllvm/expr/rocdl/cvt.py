@@ -35,11 +35,11 @@ def _argument(row: Conversion, position: int, x: Any) -> Value | int:
     """An operand in the type of the signature; vectors of as many bits are reinterpreted."""
     b = Builder.current()
     if position in row.imms:
-        most = row.imms[position]
-        if not isinstance(x, int) or not 0 <= int(x) <= most:
-            raise TraceError(
-                f"{row.python_name}: argument {position} is {x!r}", b.location(), f"a constant, 0 to {most}"
-            )
+        legal = row.imms[position]
+        if not isinstance(x, int) or int(x) not in legal:
+            whole = legal == tuple(range(len(legal)))
+            fix = f"a constant, 0 to {legal[-1]}" if whole else f"a constant, one of {', '.join(map(str, legal))}"
+            raise TraceError(f"{row.python_name}: argument {position} is {x!r}", b.location(), fix)
         return int(x)
     wanted = _type(row.args[position])
     if isinstance(wanted, t.ScalarType):
@@ -78,7 +78,7 @@ def convert(name: str, *args: Any, element: Any = None) -> Any:
     values = [_argument(row, i, x) for i, x in enumerate(args)]
     widths = tuple(1 if row.args[i] == "i1" else 32 for i in row.imms)
     result = _type(row.result)
-    made = b.intrinsic(f"llvm.amdgcn.{row.name}", result, values, widths, pure=True)
+    made = b.intrinsic(f"llvm.amdgcn.{row.name}", result, values, widths, pure=not row.crosses_lanes)
     if made is None:
         raise TraceError(f"{row.python_name} gave no result", b.location(), "report this as a defect")
     elem = result.elem if isinstance(result, t.VectorType) else result
