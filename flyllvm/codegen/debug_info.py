@@ -27,11 +27,12 @@ class DebugInfo:
     optimisation has moved.
     """
 
-    __slots__ = ("locations", "module", "prefix", "subprograms", "type", "unit")
+    __slots__ = ("files", "locations", "module", "prefix", "subprograms", "type", "unit")
 
     def __init__(self, module: ModuleBuilder, first_file: str, prefix: str | None) -> None:
         self.module = module
         self.prefix = prefix
+        self.files: dict[str, int] = {}
         self.unit = module.node(
             f"distinct !DICompileUnit(language: DW_LANG_Python, file: !{self._file(first_file)}, "
             'producer: "flyllvm", isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)'
@@ -41,8 +42,11 @@ class DebugInfo:
         self.locations: dict[object, int] = {}
 
     def _file(self, path: str) -> int:
-        name = escape(short_path(path, self.prefix))
-        return self.module.node(f'!DIFile(filename: "{name}", directory: "")')
+        found = self.files.get(path)
+        if found is None:
+            name = escape(short_path(path, self.prefix))
+            found = self.files[path] = self.module.node(f'!DIFile(filename: "{name}", directory: "")')
+        return found
 
     def _subprogram(self, frame: Frame, kernel: int) -> int:
         """The subprogram of a helper; ``kernel`` keeps the helpers of two kernels apart."""

@@ -66,7 +66,7 @@ class Lowering:
         self.scaled: dict[tuple[Value, int], LLValue] = {}
         self.carried = 0
         self.subprogram: int | None = None
-        self._checked: set[str] = set()
+        self._checked: dict[int, object] = {}
         self._dbg: dict[object, str] = {}
 
     # --- the walk ---------------------------------------------------------------------------------
@@ -190,10 +190,9 @@ class Lowering:
 
     def check_target(self, payload: Any) -> None:
         """Asks an atom once whether the target has it."""
-        name = str(payload)
-        if name not in self._checked:
+        if id(payload) not in self._checked:
             payload.check_target(self.target)
-            self._checked.add(name)
+            self._checked[id(payload)] = payload
 
 
 def stored_bits(elem: t.ScalarType) -> int:

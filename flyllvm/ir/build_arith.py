@@ -29,6 +29,7 @@ class ArithBuilder:
     block: Block
 
     if TYPE_CHECKING:
+        ints: dict[tuple[int, str], Value]
 
         def emit(
             self,
@@ -42,6 +43,13 @@ class ArithBuilder:
 
     def constant(self, value: int | float | tuple[int | float, ...], type: t.Type) -> Value:
         """A constant of a scalar or vector type; one number fills a vector."""
+        # Constants stand in the kernel's body, so that one serves everywhere.
+        plain = value.__class__ is int and isinstance(type, t.IntType)
+        if plain:
+            found = self.ints.get((value, type.text))  # type: ignore[arg-type]
+            if found is not None:
+                return found
+        given = value
         elem = t.scalar_of(type)
         if isinstance(elem, t.IntType) and isinstance(value, int) and elem.bits > 1:
             half = 1 << (elem.bits - 1)
@@ -52,6 +60,8 @@ class ArithBuilder:
         if isinstance(value, int) and isinstance(type, t.IntType):
             v.divisibility = abs(value) or 1 << 30
             v.range = (value, value)
+        if plain:
+            self.ints[(given, type.text)] = v  # type: ignore[index]
         return v
 
     def value(self, v: Index, type: t.Type = t.I32) -> Value:

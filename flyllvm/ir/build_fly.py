@@ -245,7 +245,8 @@ class FlyBuilder:
             raise VerifyError(f"add_offset of {type_}", self.location(), "pass a pointer")
         div = abs(offset) if isinstance(offset, int) else offset.divisibility
         align = offset_align(type_, div)
-        made = self.emit("fly.add_offset", [ptr, self.value(offset)], [type_.with_(align=align)])
+        moved = type_ if align == type_.align else type_.with_(align=align)
+        made = self.emit("fly.add_offset", [ptr, self.value(offset)], [moved])
         made.checked = True  # the type was made from the pointer, the offset is an index
         return made.results[0]
 

@@ -54,6 +54,8 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         self._memo: dict[int, dict[tuple[Any, ...], Op]] = {id(kernel.body): {}}
         self._keep: list[Block] = [kernel.body]
         self._static_layouts: dict[object, Value] = {}
+        #: Integer constants by number and type.
+        self.ints: dict[tuple[int, str], Value] = {}
         self.check: Callable[[Op], None] | None = None
 
     # --- the current builder ---------------------------------------------------------------------
