@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from ..errors import AtomError, ParseError
-
-
-def split_params(text: str) -> list[str]:
-    """The parts between commas that are outside brackets, without blanks around them; none for empty text."""
-    parts, depth, start = [], 0, 0
-    for i, ch in enumerate(text):
-        depth += (ch in "<[({") - (ch in "])}" or (ch == ">" and text[i - 1 : i] != "-"))
-        if ch == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    tail = text[start:].strip()
-    return [*parts, tail] if parts or tail else []
+from ..ir.params import split_params as split_params
 
 
 def options(mnemonic: str, params: str, parts: list[str], known: tuple[str, ...]) -> dict[str, str]:

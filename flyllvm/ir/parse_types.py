@@ -7,6 +7,7 @@ import re
 
 from ..errors import FlyError, ParseError
 from . import types as t
+from .params import split_params
 from .protocols import parse_payload
 
 TYPE_CHECKING = False
@@ -22,7 +23,6 @@ _INT = re.compile(r"i([1-9][0-9]{0,5})\Z", re.ASCII)
 _VECTOR = re.compile(r"vector<([0-9]{1,9})x([A-Za-z]\w*)>\Z", re.ASCII)
 _NAMED = re.compile(r"!([A-Za-z_][\w$.]*)(?:<(.*)>)?\Z", re.ASCII | re.DOTALL)
 _ALIGN = re.compile(r"align<([0-9]{1,9})>\Z", re.ASCII)
-_CUT = re.compile(r'->|[<>()\[\]{},]|"(?:[^"\\\n]|\\[^\n])*"')
 _SPACES = {**{name: name for name in t.SPACES}, "#fly_rocdl.buffer_desc": "buffer_desc"}
 
 
@@ -31,22 +31,6 @@ def close_names(name: str, known: Any) -> str:
     names = sorted(known)
     close = difflib.get_close_matches(name, names, 3)
     return ", ".join(close or names)
-
-
-def split_params(text: str) -> list[str]:
-    """The parameters of a type: cut at the commas that stand in no bracket."""
-    parts, depth, start = [], 0, 0
-    for m in _CUT.finditer(text):
-        mark = m[0]
-        if mark == ",":
-            if depth == 0:
-                parts.append(text[start : m.start()].strip())
-                start = m.end()
-        elif mark in "<([{":
-            depth += 1
-        elif mark in ">)]}":
-            depth -= 1
-    return [*parts, text[start:].strip()]
 
 
 def parse_type(text: str) -> t.Type:
@@ -73,7 +57,7 @@ def parse_type(text: str) -> t.Type:
     build = _TYPES.get(m[1])
     if build is None:
         raise ParseError(f"unknown type !{m[1]}", fix=f"known types: {close_names(m[1], _TYPES)}")
-    return build(split_params(m[2] or ""), text)
+    return build(split_params(m[2] or "") or [""], text)
 
 
 def _scalar(text: str) -> t.ScalarType | None:

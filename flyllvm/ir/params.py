@@ -1,0 +1,25 @@
+"""How the parameters of a type or an atom are cut apart."""
+
+from __future__ import annotations
+
+import re
+
+# An arrow is no closing bracket, and what stands in quotes is no bracket either.
+_CUT = re.compile(r'->|[<>()\[\]{},]|"(?:[^"\\\n]|\\[^\n])*"')
+
+
+def split_params(text: str) -> list[str]:
+    """The parts between commas that are outside brackets, without blanks around them; none for empty text."""
+    parts, depth, start = [], 0, 0
+    for m in _CUT.finditer(text):
+        mark = m[0]
+        if mark == ",":
+            if depth == 0:
+                parts.append(text[start : m.start()].strip())
+                start = m.end()
+        elif mark in "<([{":
+            depth += 1
+        elif mark in ">)]}":
+            depth -= 1
+    tail = text[start:].strip()
+    return [*parts, tail] if parts or tail else []
