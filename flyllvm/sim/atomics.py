@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import alu, convert, mem_ops, poison, transfer, types as ty
+from . import alu, convert, mem_ops, ordering, poison, transfer, types as ty
 from .ir import Inst
 from .memory import UNITS
-from .sync import ATOMIC
+from .shadow import ATOMIC
 from .values import Array
 
 if TYPE_CHECKING:
@@ -167,5 +167,5 @@ def _build(
                 old = part if old is None else np.where(lanes[..., None] if part.ndim == 4 else lanes, part, old)
         r[d] = result(old, [r[s] for s in slots])
 
-    before, after = mem_ops.ordering(inst)
+    before, after = ordering.around(c, inst, 0, space_name)
     return [*(k for k in checks if k), *before, run, *after]

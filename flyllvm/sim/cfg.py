@@ -13,7 +13,8 @@ from ..errors import SimError
 from .ir import Block, Const, Function, Inst, Module, Operand, Reg
 from .types import VOID
 
-BARRIERS = frozenset(("llvm.amdgcn.s.barrier", "llvm.amdgcn.s.barrier.wait"))
+WHOLE_BARRIER = "llvm.amdgcn.s.barrier"
+BARRIERS = frozenset((WHOLE_BARRIER, "llvm.amdgcn.s.barrier.wait"))
 _MAX_INSTRUCTIONS = 2_000_000
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import SimError
 from ..target import Target
-from . import dma, layout_lds, poison, types as ty
+from . import dma, layout_lds, ordering, poison, types as ty
 from .cfg import Node, build_graph, inline_calls
 from .checks import DEFAULT_CHECKS, Checks
 from .ir import Const, Function, Inst, Module, Operand, Reg
@@ -59,7 +59,8 @@ class Program:
         self.heap_granule = 16
         self.has_dma = False
         self.checks = DEFAULT_CHECKS
-        self.is_async: Any = np.zeros(0, bool)
+        self.dma_kind: Any = np.zeros(0, np.int8)
+        self.has_atomics = self.tracks_atomics = False
         self.frame_bytes = 0
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
@@ -187,7 +188,10 @@ class Compiler:
         program.phi_slots = [self.dest(phi) for node in graph for phi in node.phis]
         program.has_clock = any(i.callee in hardware.CLOCKS for i in program.insts)
         program.has_dma = any(dma.is_dma(i) for i in program.insts)
-        program.is_async = np.array([dma.is_async(i) for i in program.insts])
+        program.dma_kind = np.array([dma.kind_of(i) for i in program.insts], np.int8)
+        program.has_atomics = any(ordering.is_atomic(i) for i in program.insts)
+        checks_order = self.checks.lds or self.checks.global_races
+        program.tracks_atomics = checks_order and ordering.are_watched(program.insts, self.uses)
         addresses = overflow.address_arithmetic(graph) if self.checks.overflow else set()
         for node in graph:
             self.node = node
@@ -195,8 +199,9 @@ class Compiler:
             program.nodes.append(compiled)
             for inst in node.insts:
                 compiled.marks.append((len(compiled.ops), inst))
-                if program.has_dma and dma.counts_as_memory(inst, self.target.chip.family):
-                    compiled.ops.append(dma.count)
+                counter = dma.counter_of(inst, self.target.chip.family) if program.has_dma else None
+                if counter is not None:
+                    compiled.ops.append(counter)
                 if self.checks.overflow:
                     overflowing = overflow.checker(self, inst, addresses)
                     if overflowing is not None:

@@ -9,7 +9,8 @@ import numpy as np
 from . import poison, transfer
 from .ir import Inst
 from .memory import known_alignment, unit_of
-from .sync import DMA
+from .shadow import DMA
+from .sync import ASYNC, PLAIN, SEGMENT, TENSOR
 from .values import Array
 
 if TYPE_CHECKING:
@@ -47,32 +48,44 @@ def is_dma(inst: Inst) -> bool:
     return inst.op == "call" and any(part in (inst.callee or "") for part in _DMA_NAMES)
 
 
-def is_async(inst: Inst) -> bool:
-    """Whether not even the wave itself sees the data of a DMA before an explicit wait."""
-    return is_dma(inst) and "async" in (inst.callee or "")
+def kind_of(inst: Inst) -> int:
+    """What completes a DMA: the part of a clock in `sync`; ``SEGMENT`` for other instructions."""
+    if not is_dma(inst):
+        return SEGMENT
+    callee = inst.callee or ""
+    return TENSOR if ".tensor." in callee else ASYNC if "async" in callee else PLAIN
 
 
-_DMA_NAMES = (".load.lds", ".load.to.lds", ".load.async.lds", ".load.async.to.lds")
+# With ".async" not even the wave itself sees the data before an explicit wait.
+_DMA_NAMES = (
+    ".load.lds", ".load.to.lds", ".load.async.lds", ".load.async.to.lds", ".store.async.from.lds", ".store.from.lds",
+)  # fmt: skip
 
 
-def counts_as_memory(inst: Inst, family: str) -> bool:
-    """Whether ``vmcnt`` counts an instruction (on gfx12, where DMA has a counter of its own: whether that counts it).
+def counter_of(inst: Inst, family: str) -> Op | None:
+    """Counts an instruction for ``vmcnt`` (on gfx12, where DMA has counters of its own: for the one of its kind).
 
     Source: CDNA3 ISA manual, S_WAITCNT: loads and stores of vector memory return in order.
     """
     if is_dma(inst):
-        return True
+        return count_tensor if kind_of(inst) == TENSOR else count
     if not family.startswith("cdna"):
-        return False
+        return None
     if inst.op in ("load", "store"):
         pointer = inst.operands[inst.op == "store"]
-        return getattr(pointer.type, "space", 3) in (0, 1, 4, 7)
-    return inst.op == "call" and ".buffer." in (inst.callee or "") and "rsrc" not in (inst.callee or "")
+        return count if getattr(pointer.type, "space", 3) in (0, 1, 4, 7) else None
+    callee = inst.callee or ""
+    return count if inst.op == "call" and ".buffer." in callee and "rsrc" not in callee else None
 
 
 def count(r: list[Any], m: Machine) -> None:
     """Counts one vector memory operation."""
     m.sync.issue(m)
+
+
+def count_tensor(r: list[Any], m: Machine) -> None:
+    """Counts one tensor operation."""
+    m.sync.issue(m, 1)
 
 
 def first_of_wave(m: Machine, value: Array) -> Array:
@@ -122,7 +135,7 @@ def store_from_lds(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         source = np.broadcast_to(r[lds] + np.uint32(imm), m.shape)
         where = transfer.locate(m, inst, "LDS", source, size, min(4, size), False)
-        raw = transfer.read(m, inst, where, size).view(np.uint8)
+        raw = transfer.read(m, inst, where, size, dma=True).view(np.uint8)
         address = np.broadcast_to(r[target] + np.uint64(imm), m.shape)
         to = transfer.locate(m, inst, "global", address, size, min(4, size), True)
         transfer.write(m, inst, to, np.ascontiguousarray(raw))

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import transfer
-from .sync import ATOMIC, SEVERAL, WAVE_BITS
+from .shadow import ATOMIC, SEVERAL, WAVE_BITS
+from .sync import SEGMENT
 from .values import Array
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class GlobalShadow:
         rows = np.flatnonzero(m.mask) if where.rows is None else where.rows
         index = (offset >> self.shift)[:, None] + np.arange(max(1, byte_count >> self.shift))
         groups = np.arange(m.first_group + 1, m.first_group + 1 + m.groups, dtype=np.int32).reshape(-1, 1, 1)
-        tag = np.asarray(m.sync.tag(False), np.uint64) << np.uint64(32)
+        tag = np.asarray(m.sync.tag(SEGMENT), np.uint64) << np.uint64(32)
         stamp = tag | np.uint64(inst.id << 8 | flags) | m.wave_ids
         columns = [np.broadcast_to(a, m.shape).reshape(-1)[rows][:, None] for a in (stamp, groups, m.wave_ids)]
         return index, columns[0], columns[1], columns[2]
@@ -54,11 +55,34 @@ class GlobalShadow:
         """Which earlier accesses are not ordered before one now."""
         elsewhere = owners != groups
         other_wave = (stamps & np.uint64(SEVERAL | WAVE_BITS)) != waves
+        tags = (stamps >> np.uint64(32)).astype(np.int64)
         known = m.sync.known[0]
         if not m.sync.uniform:
-            known = int(known.min())
-        late = (stamps >> np.uint64(32)).astype(np.int64) >= known
-        return (stamps != 0) & (elsewhere | (other_wave & late))
+            inside = np.clip(np.broadcast_to(groups, stamps.shape) - m.first_group - 1, 0, m.groups - 1)
+            mine, other = np.broadcast_to(waves, stamps.shape).astype(np.int64), stamps & np.uint64(WAVE_BITS)
+            several = (stamps & np.uint64(SEVERAL)) != 0
+            known = np.where(several, known.min(axis=2)[inside, mine], known[inside, mine, other.astype(np.int64)])
+        if self.launch.foreign and elsewhere.any():
+            elsewhere = elsewhere & ~self._passed_on(stamps, tags, owners, groups)
+        return (stamps != 0) & (elsewhere | ((owners == groups) & other_wave & (tags >= known)))
+
+    def _passed_on(self, stamps: Array, tags: Array, owners: Array, groups: Array) -> Array:
+        """Which accesses of other workgroups came before an atomic operation that this one has seen."""
+        result = np.zeros(stamps.shape, bool)
+        wide = np.broadcast_to(groups, stamps.shape)
+        for group in np.unique(wide).tolist():
+            clocks = self.launch.foreign.get(group - 1)
+            if clocks is None:
+                continue
+            mine = wide == group
+            # Of several readers only the last is known.
+            result |= mine & (owners == _SEVERAL_GROUPS)
+            for owner in np.unique(owners[mine]).tolist():
+                clock = clocks.get(owner - 1)
+                if clock is not None:
+                    waves = (stamps & np.uint64(WAVE_BITS)).astype(np.int64)
+                    result |= mine & (owners == owner) & (tags < clock[SEGMENT][waves])
+        return result
 
     def on_read(self, m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool = False) -> None:
         """A read."""

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import buffers, dma, hardware, lanes, mathfn, matrix, matrix_transpose, memcpy, poison, transpose
+from . import (
+    barriers,
+    buffers,
+    dma,
+    hardware,
+    lanes,
+    mathfn,
+    matrix,
+    matrix_transpose,
+    memcpy,
+    poison,
+    tensor,
+    transpose,
+)
 from .ir import Inst
 from .values import scalar
 
@@ -182,6 +195,15 @@ def _wait_counter(c: Compiler, inst: Inst) -> list[Op]:
     return [_wait_memory(c.immediate(inst, 0))]
 
 
+def _wait_tensor(c: Compiler, inst: Inst) -> list[Op]:
+    outstanding = c.immediate(inst, 0)
+
+    def run(r: list[Any], m: Machine) -> None:
+        m.sync.wait_tensor(m, outstanding)
+
+    return [run]
+
+
 def _wait_asyncmark(c: Compiler, inst: Inst) -> list[Op]:
     outstanding = c.immediate(inst, 0)
 
@@ -194,15 +216,6 @@ def _wait_asyncmark(c: Compiler, inst: Inst) -> list[Op]:
 def _asyncmark(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         m.sync.mark(m)
-
-    return [run]
-
-
-def _barrier_signal(c: Compiler, inst: Inst) -> list[Op]:
-    """The first half of a split barrier: what is released after it is not published by this barrier."""
-
-    def run(r: list[Any], m: Machine) -> None:
-        m.sync.signal(m)
 
     return [run]
 
@@ -297,6 +310,7 @@ TABLE: dict[str, Builder] = {
     "amdgcn.s.wait.loadcnt": _nothing,
     "amdgcn.s.wait.storecnt": _nothing,
     "amdgcn.s.wait.asynccnt": _wait_counter,
+    "amdgcn.s.wait.tensorcnt": _wait_tensor,
     "amdgcn.wait.asyncmark": _wait_asyncmark,
     "amdgcn.asyncmark": _asyncmark,
     "assume": _assume,
@@ -318,12 +332,13 @@ TABLE: dict[str, Builder] = {
     "threadlocal.address": _copy_first,
     "is.constant": _constant(0),
     "objectsize": _constant(-1 & 0xFFFFFFFF),
-    "amdgcn.s.barrier.signal": _barrier_signal,
     "amdgcn.kernarg.segment.ptr": _from_machine(lambda m: m.launch.kernarg_pointer()),
     "amdgcn.addrspacecast.nonnull": _cast_nonnull,
     "amdgcn.s.buffer.load": buffers.scalar_load,
     **{f"amdgcn.global.store.async.from.lds.{b}": dma.store_from_lds for b in ("b8", "b32", "b64", "b128")},
     **{f"amdgcn.global.load.async.to.lds.{b}": dma.load_async_to_lds for b in ("b8", "b32", "b64", "b128")},
+    **barriers.TABLE,
+    **tensor.TABLE,
     **hardware.TABLE,
     **lanes.TABLE,
     **mathfn.TABLE,

@@ -36,6 +36,9 @@ class Launch:
         self.warnings: dict[str, None] = {}
         self.races: GlobalShadow | None = None
         self.profile: Profile | None = None
+        # Clocks that atomic operations left at global addresses, and those of other workgroups that each one has seen.
+        self.places: dict[int, dict[int, Array]] = {}
+        self.foreign: dict[int, dict[int, Array]] = {}
         self.kernarg = np.zeros(1, np.uint8)
         if program.checks.global_races:
             self.races = GlobalShadow(self, self.heap.data.size, program.heap_granule)

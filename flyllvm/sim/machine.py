@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import SimError
+from . import barriers, cfg
 from .memory import Space
-from .sync import Shadow, Sync
+from .shadow import Shadow
+from .sync import WORKGROUP, Sync
 from .values import Array, merge
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class Machine:
         self.writes = 0
         self.snapshots: dict[int, tuple[int, Array, list[tuple[int, Array]], list[Any]]] = {}
         self.sync = Sync(groups, launch.waves)
+        self.barriers = barriers.Barriers(groups, launch.waves)
         self._set_up_memory()
 
     def _set_up_memory(self) -> None:
@@ -71,7 +74,7 @@ class Machine:
             "LDS", 0, program.lds_layout(launch.dynamic_lds_bytes)[0], self.lds_copy_bytes, self.groups
         )  # fmt: skip
         self.lds_base = (np.arange(self.groups, dtype=np.int64) * self.lds_copy_bytes).reshape(-1, 1, 1)
-        self.shadow = Shadow(self.lds.data.size, program.lds_granule, self.sync, program.has_dma)
+        self.shadow = Shadow(self.lds.data.size, program.lds_granule, self.sync, program.has_dma, program.has_atomics)
         self.private: Space | None = None
         if program.frame_bytes:
             lanes = self.live.size
@@ -207,7 +210,7 @@ class Machine:
         """Lanes return from the kernel."""
         self.live = self.live & ~mask
         self.live_count = int(np.count_nonzero(self.live))
-        if self.waiting:
+        if self.waiting or not self.barriers.idle:
             self._release_waiting()
 
     def active_waves(self) -> Array:
@@ -218,62 +221,82 @@ class Machine:
     # ---- barriers
 
     def barrier(self, node: CompiledNode) -> CompiledNode | None:
-        """The running lanes arrive at the barrier that ends ``node``."""
+        """The running lanes arrive at the barrier, or at the wait for one, that ends ``node``."""
         following = node.node.successors[0].index
-        if self.covering and not self.pending and not self.waiting:
-            self.sync.barrier(None)
-            return self.program.nodes[following]
+        inst, nodes = node.node.end, self.program.nodes
+        whole = inst.callee == cfg.WHOLE_BARRIER
+        if whole and self.covering and not self.pending and not self.waiting and self.barriers.idle:
+            self.sync.offer(self, WORKGROUP, self.active_waves())
+            self.sync.complete(WORKGROUP, None, None)
+            return nodes[following]
+        if barriers.waits_for_nothing(inst):
+            return self._pass_on(following, self.mask)
         waves = self.active_waves()
         missing = self.live & ~self.mask & waves[:, :, None]
         if missing.any():
-            self._check_missing(node, missing)
+            self.check_missing(inst, missing, node)
+        if barriers.is_named_wait(inst):
+            outside = waves & (self.barriers.joined == -1)
+            if outside.any():
+                self.fault(inst, "waits for a named barrier without having joined one", outside[:, :, None] & self.mask,
+                           "call s.barrier.join first")  # fmt: skip
         old = self.waiting.get(node.node.index)
         self.waiting[node.node.index] = self.mask if old is None else old | self.mask
+        if whole:
+            self.barriers.signal(self, inst, waves)
         self._release_waiting()
         return None
 
-    def _check_missing(self, node: CompiledNode, missing: Array) -> None:
+    def _pass_on(self, index: int, mask: Array) -> CompiledNode | None:
+        if not self.pending:
+            return self.program.nodes[index]
+        self.arrive(index, mask)
+        return None
+
+    def check_missing(self, inst: Inst, missing: Array, node: CompiledNode | None = None) -> None:
         """Lanes of an arriving wave are elsewhere: right only if they are about to return."""
         nodes = self.program.nodes
         for index, mask in self.pending.items():
             away = mask & missing
             target = nodes[index].node
             leaving = target.trivial_return or (
-                index not in node.node.reaches
+                node is not None
+                and index not in node.node.reaches
                 and not target.reaches & self.program.barrier_nodes
                 and index not in self.program.barrier_nodes
             )
             if away.any() and not leaving:
                 self.fault(
-                    node.node.end,
+                    inst,
                     "live lanes are missing at the barrier: lanes of the same wave took another branch",
                     away,
                     "move the barrier out of the divergent branch, so that every live lane of the workgroup reaches it",
                 )
 
     def _release_waiting(self) -> None:
-        waiting = list(self.waiting.items())
-        arrived = np.zeros(self.shape[:2], bool)
-        for _, mask in waiting:
-            arrived |= mask.any(axis=2)
-        alive = self.live.any(axis=2)
-        ready = (arrived == alive).all(axis=1) & arrived.any(axis=1)
-        if not ready.any():
-            return
-        for index, mask in waiting:
-            self._check_skipped(index, mask, ready)
-        self.sync.barrier(None if ready.all() else ready)
-        for index, mask in waiting:
-            passing = mask & ready[:, None, None]
-            if passing.any():
-                self.arrive(self.program.nodes[index].node.successors[0].index, passing)
-                rest = mask & ~ready[:, None, None]
-                if rest.any():
-                    self.waiting[index] = rest
-                else:
-                    del self.waiting[index]
+        """Lets the waves go on that wait for a barrier which is complete."""
+        self.barriers.update(self)
+        for index, mask in list(self.waiting.items()):
+            node = self.program.nodes[index].node
+            named = barriers.is_named_wait(node.end)
+            waves = mask.any(axis=2) & self.barriers.may_pass(named)
+            if not waves.any():
+                continue
+            missed = waves & (self.barriers.open_named > 1)
+            if named and missed.any():
+                self.fault(
+                    node.end, "the named barrier was complete more than once before this wave waited for it",
+                    missed[:, :, None] & mask, "its member count is less than the waves that signal it in turn",
+                )  # fmt: skip
+            self.barriers.passed(named, waves)
+            self.arrive(node.successors[0].index, mask & waves[:, :, None])
+            rest = mask & ~waves[:, :, None]
+            if rest.any():
+                self.waiting[index] = rest
+            else:
+                del self.waiting[index]
 
-    def _check_skipped(self, index: int, mask: Array, ready: Array) -> None:
+    def check_skipped(self, index: int, mask: Array, ready: Array) -> None:
         """Waves that returned instead of arriving, past the place where the barrier's branch ends."""
         reaches = self.program.nodes[index].node.reaches
         groups = mask.any(axis=(1, 2)) & ready
@@ -292,10 +315,14 @@ class Machine:
 
     def _stuck(self) -> NoReturn:
         index, mask = next(iter(self.waiting.items()))
-        self.fault(
-            self.program.nodes[index].node.end, "deadlock: these waves wait at a barrier that never completes", mask,
-            "let every wave of the workgroup execute the same number of barriers",
-        )  # fmt: skip
+        inst = self.program.nodes[index].node.end
+        signals = (mask.any(axis=2) & ~self.barriers.signalled).any()
+        fix = "let every wave of the workgroup execute the same number of barriers"
+        if inst.callee != cfg.WHOLE_BARRIER and signals:
+            fix = "every wave must signal the barrier (s.barrier.signal) before it waits"
+        if barriers.is_named_wait(inst):
+            fix = "as many waves must signal the named barrier as its member count says"
+        self.fault(inst, "deadlock: these waves wait at a barrier that never completes", mask, fix)
 
     # ---- faults
 

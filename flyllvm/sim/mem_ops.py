@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import convert, poison, transfer, types as ty
+from . import convert, ordering, poison, transfer, types as ty
 from .ir import Inst
-from .sync import ATOMIC, synchronises_waves
+from .shadow import ATOMIC
+from .sync import synchronises_waves
 from .values import LDS_APERTURE, PRIVATE_APERTURE, Array, scalar
 
 if TYPE_CHECKING:
@@ -181,31 +182,15 @@ def build_load(c: Compiler, inst: Inst) -> list[Op]:
 
         return fat.build_load(c, inst)
     align = inst.extra.get("align") or ty.abi_align(inst.type)
-    fn = loader(inst, inst.type, space_of(c, inst, 0), align)
+    space_name = space_of(c, inst, 0)
+    fn = loader(inst, inst.type, space_name, align)
     d, p = c.dest(inst), c.slot(inst.operands[0])
     guard = poison.guard(c, inst, [0], "the address")
 
     def run(r: list[Any], m: Machine) -> None:
         r[d] = fn(m, r[p])
 
-    return [*([guard] if guard else []), run, *ordering(inst)[1]]
-
-
-def ordering(inst: Inst) -> tuple[list[Op], list[Op]]:
-    """What an atomic operation orders: closures to run before it and after it."""
-    if "order" not in inst.extra or not synchronises_waves(inst.extra.get("scope", "")):
-        return [], []
-    order = inst.extra["order"]
-    acquires = order in ("acquire", "acq_rel", "seq_cst")
-
-    def release(r: list[Any], m: Machine) -> None:
-        m.sync.release(m)
-
-    def acquire(r: list[Any], m: Machine) -> None:
-        m.sync.atomic(m, acquires)
-
-    before: list[Op] = [release] if order in ("release", "acq_rel", "seq_cst") and inst.op != "load" else []
-    return before, [acquire] if inst.op != "store" else []
+    return [*([guard] if guard else []), run, *ordering.around(c, inst, 0, space_name)[1]]
 
 
 def build_store(c: Compiler, inst: Inst) -> list[Op]:
@@ -217,14 +202,16 @@ def build_store(c: Compiler, inst: Inst) -> list[Op]:
     t = inst.operands[0].type
     align = inst.extra.get("align") or ty.abi_align(t)
     flags = ATOMIC if "atomic" in inst.flags else 0
-    fn = storer(inst, t, space_of(c, inst, 1), align, flags)
+    space_name = space_of(c, inst, 1)
+    fn = storer(inst, t, space_name, align, flags)
+    before, after = ordering.around(c, inst, 1, space_name)
     v, p = c.slot(inst.operands[0]), c.slot(inst.operands[1])
     checks = [poison.guard(c, inst, [1], "the address"), poison.guard(c, inst, [0], "the stored value")]
 
     def run(r: list[Any], m: Machine) -> None:
         fn(m, r[p], r[v])
 
-    return [*(k for k in checks if k), *ordering(inst)[0], run]
+    return [*(k for k in checks if k), *before, run, *after]
 
 
 def build_alloca(c: Compiler, inst: Inst) -> list[Op]:
@@ -268,7 +255,7 @@ def build_fence(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         if releases:
-            m.sync.release(m)
+            m.sync.fence_release(m)
         if acquires:
             m.sync.acquire(m)
 

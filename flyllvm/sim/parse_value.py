@@ -81,6 +81,8 @@ class ValueParser(Stream):
 
     def _named_type(self, text: str) -> Type:
         found = _SIMPLE.get(text)
+        if text == "target":
+            return self._target_type()
         if found is None:
             match = _INT.match(text)
             if match is None:
@@ -92,6 +94,18 @@ class ValueParser(Stream):
             found = ty.ptr_type(self.number())
             self.expect(")")
         return found
+
+    def _target_type(self) -> Type:
+        """``target("amdgcn.named.barrier", 0)``, the one such type that AMDGPU code has: 16 bytes."""
+        self.next()
+        self.expect("(")
+        name = self.expect_kind("str", "the name of a target type")
+        if name != '"amdgcn.named.barrier"':
+            self.error(f"target type {name} has no meaning in the simulator", "use amdgcn.named.barrier, or i32s")
+        self.expect(",")
+        self.number()
+        self.expect(")")
+        return ty.vec_type(4, ty.I32)
 
     def _count_and_elem(self) -> tuple[int, Type]:
         count = self.number()

@@ -157,7 +157,7 @@ def show(m: Machine, space_name: str, address: int) -> str:
     return f"byte {offset} of {name} ({region.size} bytes)"
 
 
-def read(m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool = False) -> Array:
+def read(m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool = False, dma: bool = False) -> Array:
     """The units at a located access; checks that they were written before."""
     if where.space is m.heap:
         if m.launch.races is not None:
@@ -165,7 +165,7 @@ def read(m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool =
     elif not m.program.checks.lds:
         pass
     elif where.space is m.lds:
-        m.shadow.on_read(m, inst, m.shadow.indices(where.offset, byte_count), atomic)
+        m.shadow.on_read(m, inst, m.shadow.indices(where.offset, byte_count), atomic, dma=dma)
     else:
         known = m.private_written[where.offset[..., None] + np.arange(byte_count)]
         if not known.all():
