@@ -166,7 +166,7 @@ class Shadow:
             return
         atomic = bool(flags & ATOMIC)
         for kind in (self.written, self.read):
-            old = kind.take(index, mode="clip")
+            old: Array = kind.take(index, mode="clip")
             if not self.sync.uniform:  # the others are in `each`
                 old = _without(old, ATOMIC) if kind is self.written else _only(old, DMA)
             if kind is self.written and excused is not None:
