@@ -36,12 +36,16 @@ class MmaAtomOp(Atom):
     layout_c: Layout
 
     def register_types(self) -> tuple[ll.LLType, ll.LLType, ll.LLType]:
-        """LLVM types of A, B and C (and D) in registers, as the kernel holds them."""
+        """LLVM types of A, B and C in registers, as the kernel holds them."""
         ta, tb, tc, _ = self.types
         a, b, c = (values_per_thread(layout) for layout in (self.layout_a, self.layout_b, self.layout_c))
         return (
             ll.vec_or_scalar(a, ta.storage), ll.vec_or_scalar(b, tb.storage), ll.vec_or_scalar(c, tc.storage),
         )  # fmt: skip
+
+    def result_type(self) -> ll.LLType:
+        """LLVM type of D in registers, as the kernel holds it."""
+        return ll.vec_or_scalar(values_per_thread(self.layout_c), self.types[3].storage)
 
     def emit_atom_call(
         self, em: Emitter, state: LLValue | None, d: MemOperand, a: MemOperand, b: MemOperand, c: MemOperand
@@ -52,7 +56,7 @@ class MmaAtomOp(Atom):
         em.store(result, d)
 
     def emit_atom_call_ssa(self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue) -> LLValue:
-        """The SSA form: operands and result in ``register_types``."""
+        """The SSA form: operands in ``register_types``, the result in ``result_type``."""
         raise AtomError(f"{self.name} has only a memory form", fix="leave out the SSA stage of the pipeline")
 
     def describe(self) -> dict[str, object]:

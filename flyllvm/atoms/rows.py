@@ -12,6 +12,7 @@ from ..ir.types import F32, SCALARS, ScalarType
 from ..layout import Layout
 from . import contract
 from .base import Stateless
+from .contract import static_size
 from .mma_op import MmaAtomOp
 
 TYPE_CHECKING = False
@@ -56,6 +57,7 @@ class MmaRow:
         slots: Register slots of each accumulator element; 2 where a 16-bit value has 32 bits to itself.
         packing: Elements of A in the product for each that is held: 2 where A is 2:4 sparse.
         variant: What the spelling says besides shape and types (``wave = 64``); empty for the usual row.
+        result: Element name of D; that of C unless given.
         checked_on_hardware: Whether somebody has run it on the chip.
 
     Raises:
@@ -64,7 +66,7 @@ class MmaRow:
 
     __slots__ = (
         "blocks", "carriers", "checked_on_hardware", "cycles", "elements", "family", "instructions", "intrinsic",
-        "layouts", "packing", "replication", "shape", "slots", "variant", "wave",
+        "layouts", "packing", "replication", "result", "result_carrier", "shape", "slots", "variant", "wave",
     )  # fmt: skip
 
     family: str
@@ -81,6 +83,8 @@ class MmaRow:
     slots: int
     packing: int
     variant: str
+    result: str
+    result_carrier: ll.LLType
     checked_on_hardware: bool
 
     def __init__(
@@ -100,10 +104,14 @@ class MmaRow:
         slots: int = 1,
         packing: int = 1,
         variant: str = "",
+        result: str = "",
         checked_on_hardware: bool = False,
     ) -> None:
         fields = dict(locals())
         fields["carriers"] = tuple([ll.parse(text) for text in carriers])
+        fields["result"] = result or elements[2]
+        count = static_size(layouts[2].shape[1], family)
+        fields["result_carrier"] = ll.vec(count, SCALARS[result].storage) if result else fields["carriers"][2]
         for name in self.__slots__:
             object.__setattr__(self, name, fields[name])
         for what, layout, count, copies, element, carrier in self.operands():
@@ -151,8 +159,7 @@ class MmaRow:
     @property
     def bytes(self) -> int:
         """Bytes of A, B and C that one wave reads and of D that it writes, copies included."""
-        a, b, c = (carrier.bits for carrier in self.carriers)
-        return self.wave * (a + b + 2 * c) // 8
+        return self.wave * (sum([carrier.bits for carrier in self.carriers]) + self.result_carrier.bits) // 8
 
     @property
     def flops(self) -> int:
@@ -282,7 +289,7 @@ class RowMma(MmaAtomOp):
         self.shape_mnk = row.shape
         self.blocks = row.blocks
         a, b, acc = (element_type(name) for name in row.elements)
-        self.types = (a, b, acc, acc)
+        self.types = (a, b, acc, element_type(row.result))
         self.layout_a, self.layout_b, self.layout_c = row.layouts
 
     @property
@@ -321,8 +328,8 @@ class RowMma(MmaAtomOp):
         """Bitcasts to the intrinsic's types, the call, and back."""
         ca, cb, cc = self.row.carriers
         args = self.arguments(em, state, em.bitcast(a, ca), em.bitcast(b, cb), em.bitcast(c, cc))
-        result = em.intrinsic(self.row.intrinsic.removeprefix("llvm."), cc, args)
-        return em.bitcast(result, self.register_types()[2])
+        result = em.intrinsic(self.row.intrinsic.removeprefix("llvm."), self.row.result_carrier, args)
+        return em.bitcast(result, self.result_type())
 
     def describe(self) -> dict[str, object]:
         """The row as ``flyllvm atoms --json`` prints it.
@@ -335,6 +342,7 @@ class RowMma(MmaAtomOp):
             "replication_a": row.replication[0],
             "replication_b": row.replication[1],
             "types": [*row.elements],
+            "result": row.result,
             "instruction": dict(row.instructions),
             "cycles": max(row.cycles.values(), default=None),
             "cycles_by_target": dict(row.cycles),

@@ -8,14 +8,15 @@ The machine does the reads (with its checks) and hands the bytes of all lanes to
 - ds.read.tr4.b64 and ds.read.tr6.b96 (gfx950, 16 lanes, 16 elements): lane ``e``, element ``i``;
 - ds.load.tr16.b128 (gfx1250) and global.load.tr.b128 (gfx1250, gfx1200, gfx1201; 8 lanes, 8 elements): lane ``e``,
   element ``i``;
-- ds.load.tr8.b64 and global.load.tr.b64 (gfx1250, 16 lanes, 8 elements): lane ``4*(i // 8) + e % 4 + 8*(e // 4)``,
-  element ``i % 8``.
+- ds.load.tr8.b64 (gfx1250) and global.load.tr.b64 (gfx1250, gfx1200, gfx1201; 16 lanes, 8 elements): lane
+  ``4*(i // 8) + e % 4 + 8*(e // 4)``, element ``i % 8``.
+- ds.load.tr4.b64, ds.load.tr6.b96 and their global forms (gfx1250, 16 lanes, 16 elements): lane ``e``, element ``i``,
+  as gfx950's.  Public sources contradict each other on these four, so the machine warns where it runs one.
 
-No lane map is public for the 4- and 6-bit forms of gfx1250, for global.load.tr.b64 of gfx12, and for wave64 on gfx12:
-those are refused.
+No lane map is public for wave64 on gfx12: that is refused.
 
 Source: CDNA4 ISA manual, DS_READ_B64_TR_*; for gfx12 and gfx1250 layouts published by compilers and reported hardware
-measurements.
+measurements (the 8-bit global form byte by byte, on gfx1201).
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ class TransposeLoad:
         lane_bytes: Bytes that each lane reads and gets.
         source_lane: Lane of the group that each result element comes from.  Shape: ``(group, elements)``.
         source_element: Element of that lane's read.  Shape: ``(group, elements)``.
+        disputed: Whether public sources contradict each other on the lane map.
     """
 
-    __slots__ = ("element_bits", "group", "lane_bytes", "name", "source_element", "source_lane", "targets")
+    __slots__ = ("disputed", "element_bits", "group", "lane_bytes", "name", "source_element", "source_lane", "targets")
 
     def __init__(
         self,
@@ -58,8 +60,11 @@ class TransposeLoad:
         element_bits: int,
         elements: int,
         source: Callable[[Index, Index], tuple[Index, Index]],
+        *,
+        disputed: bool = False,
     ) -> None:
         self.name = name
+        self.disputed = disputed
         self.targets = targets
         self.group = group
         self.element_bits = element_bits
@@ -91,6 +96,10 @@ def _square(lane: Index, element: Index) -> tuple[Index, Index]:
     return element, lane
 
 
+def _bytes(lane: Index, element: Index) -> tuple[Index, Index]:
+    return 4 * (lane // 8) + element % 4 + 8 * (element // 4), lane % 8
+
+
 _LOADS = (
     TransposeLoad("ds.read.tr16.b64", _950, 16, 16, 4, lambda i, e: (4 * e + i // 4, i % 4)),
     TransposeLoad("ds.read.tr8.b64", _950, 16, 8, 8, lambda i, e: (2 * e + i // 8, i % 8)),
@@ -99,15 +108,20 @@ _LOADS = (
     TransposeLoad("ds.load.tr16.b128", _1250, 8, 16, 8, _square),
     TransposeLoad("global.load.tr.b128", _ALL_GFX12, 8, 16, 8, _square),
     TransposeLoad("ds.load.tr8.b64", _1250, 16, 8, 8, lambda i, e: (4 * (i // 8) + e % 4 + 8 * (e // 4), i % 8)),
-    TransposeLoad("global.load.tr.b64", _1250, 16, 8, 8, lambda i, e: (4 * (i // 8) + e % 4 + 8 * (e // 4), i % 8)),
+    TransposeLoad(
+        "global.load.tr.b64", _ALL_GFX12, 16, 8, 8, lambda i, e: (4 * (i // 8) + e % 4 + 8 * (e // 4), i % 8)
+    ),
+    TransposeLoad("ds.load.tr4.b64", _1250, 16, 4, 16, _square, disputed=True),
+    TransposeLoad("ds.load.tr6.b96", _1250, 16, 6, 16, _square, disputed=True),
+    TransposeLoad("global.load.tr4.b64", _1250, 16, 4, 16, _square, disputed=True),
+    TransposeLoad("global.load.tr6.b96", _1250, 16, 6, 16, _square, disputed=True),
 )
 LOADS: dict[str, TransposeLoad] = {load.name: load for load in _LOADS}
-_UNKNOWN = ("ds.load.tr4.b64", "ds.load.tr6.b96", "global.load.tr4.b64", "global.load.tr6.b96")
 
 
 def is_transposing(name: str) -> bool:
-    """Whether an intrinsic name (type suffixes may stay on) is a transposing load, known or not."""
-    return any(name == n or name.startswith(n + ".") for n in (*LOADS, *_UNKNOWN))
+    """Whether an intrinsic name (type suffixes may stay on) is a transposing load."""
+    return any(name == n or name.startswith(n + ".") for n in LOADS)
 
 
 def prepare(name: str, *, wave_size: int, target: Target) -> TransposeLoad:

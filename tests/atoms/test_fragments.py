@@ -121,6 +121,6 @@ def check(op: RowMma) -> None:
             matrix *= np.repeat(numerics.decode_e8m0(codes), block, axis=1)
             args.append(scale_registers(op, codes, flags.get(selector, 0)))
     simulate(kernel(op, target), kernel="k", grid=(1,), block=(op.row.wave,), args=args, target=target)
-    dtype = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i32": np.int32}[op.row.elements[2]]
-    got = probes.unpack(d.view(dtype).reshape(1, f.lanes, -1), op.row.elements[2]).reshape(-1)
+    dtype = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i32": np.int32}[op.row.result]
+    got = probes.unpack(d.view(dtype).reshape(1, f.lanes, -1), op.row.result).reshape(-1)
     np.testing.assert_array_equal(got[places["d"][0, ..., 0]], (a @ b + c)[0, 0])

@@ -72,6 +72,28 @@ def test_a_wmma_tile_agrees_with_numpy(arch: str) -> None:
     np.testing.assert_array_equal(d.astype(float), a.astype(float) @ b.astype(float).T + c.astype(float))
 
 
+def test_a_wmma_with_a_bf16_result_of_an_f32_accumulator() -> None:
+    @flyc.kernel(known_block_size=(32, 1, 1))
+    def one_tile(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor):
+        op = WMMA(16, 16, 32, fx.BFloat16, fx.Float32, elem_ty_result=fx.BFloat16)
+        mma = fx.make_tiled_mma(fx.make_mma_atom(op), fx.make_layout((1, 1, 1), (1, 1, 1)))
+        thr = mma.get_slice(fx.thread_idx.x)
+        held = [mma.make_fragment(name, x) for name, x in (("a", A), ("b", B), ("c", C), ("d", D))]
+        for x, part, kind in zip(held, (thr.partition_A(A), thr.partition_B(B), thr.partition_C(C)), (A, B, C)):
+            fx.copy(fx.make_copy_atom(fx.UniversalCopy(kind.dtype.width), kind.dtype), part, x)
+        fx.gemm(mma, held[3], held[0], held[1], held[2])
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy(16), D.dtype), held[3], thr.partition_C(D))
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (16, 32)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    c = np.arange(256, dtype=np.float32).reshape(16, 16) + 1000  # needs more bits than bf16 has
+    d = np.zeros((16, 16), ml_dtypes.bfloat16)
+    text = run(one_tile, "gfx1250", [a, b, c, d], 32)
+    assert len(re.findall(r"\tv_wmma_bf16f32_16x16x32_bf16", text)) == 1
+    want = a.astype(np.float32) @ b.astype(np.float32).T + c
+    np.testing.assert_array_equal(d.astype(np.float32), want.astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
 @pytest.mark.parametrize(("dtype", "sign"), [(fx.Int8, np.int8), (fx.Uint8, np.uint8)])
 def test_the_number_type_decides_the_sign_of_a_wmma(dtype: Any, sign: Any) -> None:
     rng = np.random.default_rng(0)

@@ -103,14 +103,14 @@ def runner(op: RowMma, processor: str) -> probes.Run:
                 registers[text] = em.moved(text, registers[source])
         values = [arg.const if arg.const is not None else registers[arg.text] for arg in args]
         got = matrix.evaluate(name, values, wave_size=op.row.wave, target=target)
-        return probes.unpack(em.moved(result.text, got), elements[2])
+        return probes.unpack(em.moved(result.text, got), SHORT.get(op.row.result, op.row.result))
 
     return run
 
 
 def limit(op: RowMma) -> int:
     """Integers up to which products of every element and their sums are exact."""
-    if op.row.elements[2] == "bf16":
+    if op.row.result == "bf16":
         return 1
     return 8 if op.row.family == "cdna3.mfma" else 4
 

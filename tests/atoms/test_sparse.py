@@ -39,7 +39,7 @@ class Case:
         rng = np.random.default_rng(5)
         pairs = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
         choice = pairs[rng.integers(0, 6, (waves, m, k // 4))].reshape(waves, m, k // 2)
-        limit = 1 if op.row.elements[2] == "bf16" else 4
+        limit = 1 if op.row.result == "bf16" else 4
         a, b, c = (
             rng.integers(-limit, limit + 1, (waves, *shape)).astype(float) for shape in ((m, k // 2), (n, k), (m, n))
         )
@@ -74,7 +74,7 @@ class Case:
             registers[text] = probes.pack(x, SHORT.get(element, element), target.chip.fp8)
         values = [arg.const if arg.const is not None else registers[arg.text] for arg in args]
         got = matrix.evaluate(name, values, wave_size=op.row.wave, target=target)
-        got = probes.unpack(got, op.row.elements[2]).reshape(len(self.index), -1)
+        got = probes.unpack(got, op.row.result).reshape(len(self.index), -1)
         return got[:, places(op.layout_c, op.shape_mnk[0])[0]]
 
 

@@ -13,6 +13,8 @@ left out, because public sources disagree on the K order of that mix (use ``gfx1
 The f16 rows of 8-bit floats with K = 64 are in no published register map: their layouts are those of the f32 rows.
 The 32x16x128 row rests on one other compiler.
 
+``fly_rocdl.gfx1250.wmma<16x16x32, (bf16, bf16) -> f32, result = bf16>`` adds an f32 C and rounds D to bf16.
+
 Source: LLVM IntrinsicsAMDGPU and its scheduling model (cycles are from the model, not measured); layouts published by
 compilers and libraries.  No public ISA manual was at hand.
 """
@@ -57,6 +59,7 @@ def _row(
     carriers: tuple[str, str, str],
     layouts: tuple[Layout, Layout, Layout],
     cycles: int,
+    result: str = "",
 ) -> MmaRow:
     return MmaRow(
         "gfx1250.wmma",
@@ -69,6 +72,8 @@ def _row(
         {"gfx1250": f"v_wmma_{instruction}"},
         {"gfx1250": cycles} if cycles else {},
         wave=32,
+        variant=f"result = {result}" if result else "",
+        result=result,
     )
 
 
@@ -80,6 +85,10 @@ def _rows() -> list[MmaRow]:
         layouts = (inputs, inputs, RESULT)
         elements = (element, element, acc)
         rows.append(_row((16, 16, k), elements, instruction, suffix, (carrier, carrier, out), layouts, cycles))
+    inputs, bf16 = chunked(32, 8), "<16 x bfloat>"
+    elements, carriers = ("bf16", "bf16", "f32"), (bf16, bf16, "<8 x float>")
+    name, suffix = "bf16f32_16x16x32_bf16", "v8bf16.v16bf16.v8f32"
+    rows.append(_row((16, 16, 32), elements, name, suffix, carriers, (inputs, inputs, RESULT), 0, "bf16"))
     for acc, out in (("f32", "float"), ("f16", "half")):
         for k in (64, 128):
             for a, a_name in FP8.items():

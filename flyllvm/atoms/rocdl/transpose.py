@@ -29,17 +29,31 @@ class TransposeRow:
         intrinsic: Full name of the LLVM intrinsic.
         carrier: LLVM type of its result.
         instructions: Instruction by processor: exactly the processors whose lane map is known.
+        assumed: Name of the lane map where public sources contradict each other: the author must say it.
     """
 
-    __slots__ = ("bits", "carrier", "dst", "granularity", "instructions", "intrinsic")
+    __slots__ = ("assumed", "bits", "carrier", "dst", "granularity", "instructions", "intrinsic")
 
     def __init__(
-        self, granularity: int, bits: int, dst: Layout, intrinsic: str, carrier: str, instructions: dict[str, str]
+        self,
+        granularity: int,
+        bits: int,
+        dst: Layout,
+        intrinsic: str,
+        carrier: str,
+        instructions: dict[str, str],
+        assumed: str = "",
     ) -> None:
         self.granularity, self.bits, self.dst = granularity, bits, dst
         self.intrinsic = f"llvm.amdgcn.{intrinsic}"
         self.carrier = ll.parse(carrier)
         self.instructions = instructions
+        self.assumed = assumed
+
+    @property
+    def spelling(self) -> str:
+        """What stands between ``<`` and ``>``."""
+        return f"{self.granularity}, {self.bits}" + (f", map = {self.assumed}" if self.assumed else "")
 
 
 class TransposeCopy(StatelessCopy):
@@ -48,28 +62,36 @@ class TransposeCopy(StatelessCopy):
     Args:
         granularity: Bits of an element.
         bits: Bits that a lane reads.
+        map: Name of an assumed lane map, for the loads whose map is in dispute.
 
     Raises:
-        AtomError: The family has no such load.
+        AtomError: The family has no such load, or its lane map is in dispute and none is named.
     """
 
     __slots__ = ("row", "targets", "wave")
 
     rows: dict[tuple[int, int], TransposeRow]
 
-    def __init__(self, granularity: int, bits: int) -> None:
+    def __init__(self, granularity: int, bits: int, map: str = "") -> None:
         row = self.rows.get((granularity, bits))
-        if row is None:
-            legal = ", ".join(f"<{g}, {b}>" for g, b in self.rows)
+        name = f"{self.mnemonic.partition('.')[2]}<{granularity}, {bits}>"
+        if row is None or (map and map != row.assumed):
+            legal = ", ".join(f"<{row.spelling}>" for row in self.rows.values())
+            tail = f" and map {map!r}" if map else ""
             raise AtomError(
-                f"{self.mnemonic.partition('.')[2]}<{granularity}, {bits}>: no such load with a known lane map",
+                f"{name}: no such load with a known lane map{tail}",
                 fix=f"<bits of an element, bits of a lane>: {legal}",
+            )
+        if row.assumed and not map:
+            raise AtomError(
+                f"{name}: public sources contradict each other on its lane map",
+                fix=f"write <{row.spelling}> to assume that one, and check it on hardware",
             )
         self.row = row
         self.bit_size = bits
         self.targets = tuple(row.instructions)
         self.wave = 64 if "gfx950" in row.instructions else 32
-        self.params = f"{granularity}, {bits}"
+        self.params = row.spelling
 
     @property
     def space(self) -> str:
@@ -99,7 +121,7 @@ class TransposeCopy(StatelessCopy):
 
     def alternatives(self, target: Target) -> str:
         """The loads that the target has."""
-        legal = [f"<{g}, {b}>" for (g, b), row in self.rows.items() if target.processor in row.instructions]
+        legal = [f"<{row.spelling}>" for row in self.rows.values() if target.processor in row.instructions]
         if legal:
             return f"on {target.processor}: {', '.join(legal)}"
         return super().alternatives(target) + "; elsewhere load plainly and exchange with lane moves"
@@ -127,12 +149,12 @@ class TransposeCopy(StatelessCopy):
 
     @classmethod
     def parse(cls, params: str) -> TransposeCopy:
-        """The atom of ``16, 64`` (``16-bit, 64`` is read too)."""
+        """The atom of ``16, 64`` or ``4, 64, map = square`` (``16-bit, 64`` is read too)."""
         words = [word.removesuffix("-bit") for word in split_params(params)]
-        options(cls.mnemonic, params, words[2:], ())
+        found = options(cls.mnemonic, params, words[2:], ("map",) if any(r.assumed for r in cls.rows.values()) else ())
         if len(words) < 2 or not (words[0].isdigit() and words[1].isdigit()):
             raise AtomError(f"!{cls.mnemonic}<{params}> names no widths", fix="write <16, 64>")
-        return cls(int(words[0]), int(words[1]))
+        return cls(int(words[0]), int(words[1]), found.get("map", ""))
 
 
 def square(granularity: int, bits: int, lanes: int) -> Layout:

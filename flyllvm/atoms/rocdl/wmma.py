@@ -131,16 +131,25 @@ def family_of(target: Target) -> type[Wmma]:
 
 
 def find_wmma(
-    m: int, n: int, k: int, a: str, b: str, acc: str | None, target: Target, flags: Mapping[str, int] | None = None
+    m: int,
+    n: int,
+    k: int,
+    a: str,
+    b: str,
+    acc: str | None,
+    target: Target,
+    flags: Mapping[str, int] | None = None,
+    result: str | None = None,
 ) -> Wmma:
     """The atom of a shape and types in the target's family and wave size.
 
     Args:
         m, n, k: Shape.
         a, b: Element names of A and B.
-        acc: Element name of C and D; ``None``: f32 for floats, i32 for integers.
+        acc: Element name of C, and of D; ``None``: f32 for floats, i32 for integers.
         target: The chip, with its wave size.
         flags: Modifiers by name; those that are 0 may name flags that the row lacks.
+        result: Element name of D where it is another than that of C.
 
     Raises:
         AtomError: No such row or flag; the fix lists the legal ones.
@@ -148,6 +157,8 @@ def find_wmma(
     """
     kind = family_of(target)
     variant = "wave = 64" if target.wave_size == 64 else ""
+    if result not in (None, acc):
+        variant = f"result = {result}"
     acc = accumulator_of(kind.table, a, b) if acc is None else acc
     row = kind.table.find((m, n, k), (a, b, acc), None, target.processor, variant)
     found = kind(row, {name: value for name, value in (flags or {}).items() if value})

@@ -29,6 +29,7 @@ def WMMA(
     elem_ty_ab: Any,
     elem_ty_acc: Any = None,
     *,
+    elem_ty_result: Any = None,
     clamp: bool = False,
     neg_a: bool = False,
     neg_b: bool = False,
@@ -42,6 +43,7 @@ def WMMA(
         m, n, k: Shape.
         elem_ty_ab: One type, or a pair for A and B; ``Int8`` and ``Uint8`` (and the 4-bit types) decide the signs.
         elem_ty_acc: Type of C and D; by default f32, or i32 for integers.
+        elem_ty_result: Type of D where it is not that of C: gfx1250 has a bf16 D for an f32 C.
         clamp: Integers: saturate the result.
         neg_a, neg_b: gfx1250 floats: negate A or B.
         mod_c: gfx1250 floats: 1 negates C, 2 takes its absolute value, 3 does both.
@@ -59,7 +61,9 @@ def WMMA(
         "negB": int(neg_b), "modC": mod_c, "reuseA": int(reuse_a), "reuseB": int(reuse_b),
     }  # fmt: skip
     acc = None if elem_ty_acc is None else name_of(elem_ty_acc)
-    return located(lambda: find_wmma(m, n, k, name_of(a), name_of(b), acc, Builder.current().target, flags))
+    result = None if elem_ty_result is None else name_of(elem_ty_result)
+    target = Builder.current().target
+    return located(lambda: find_wmma(m, n, k, name_of(a), name_of(b), acc, target, flags, result))
 
 
 __all__ = ["WMMA"]

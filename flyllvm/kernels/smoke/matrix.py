@@ -117,7 +117,7 @@ def _probe_count(op: RowMma, counts: tuple[int, int, int, int]) -> int:
 
 def _operands(rng: np.random.Generator, op: RowMma, counts: tuple[int, int, int, int], probes: int) -> list[Array]:
     """Registers of A, B and C in all probes.  Shape: ``(probes, lanes, bytes)`` each."""
-    narrow = op.types[2].bits <= 16
+    narrow = op.types[3].bits <= 16
     sources = [op.row.wave * n // copies for n, copies in zip(counts[:3], (*op.row.replication, 1))]
     values = []
     for elem, size in zip(op.types[:3], sources):
