@@ -27,7 +27,7 @@ def _key(c: Compiler, inst: Inst) -> tuple[Any, ...] | None:
     name = (inst.callee or "").removeprefix("llvm.amdgcn.")
     if inst.op != "call" or not matrix.supports(name) or not matrix.ignores_exec(name):
         return None
-    if matrix.literal_positions(name) or c.maybe_poison.get(inst.name or "", 0):
+    if matrix.literal_positions(name) or matrix.assumption(name) or c.maybe_poison.get(inst.name or "", 0):
         return None
     immediates = tuple(c.literal(inst.operands[p]) for p in matrix.immediate_positions(name))
     return (name, immediates) if None not in immediates else None

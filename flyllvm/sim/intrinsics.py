@@ -241,9 +241,11 @@ def _matrix(c: Compiler, inst: Inst, name: str) -> list[Op]:
         (c.literal(o) if i in literal else None, c.slot(o)) for i, o in enumerate(inst.operands) if i not in positions
     ]
     waves_of = (-1,)
-    whole_waves = matrix.ignores_exec(name)
+    whole_waves, assumed = matrix.ignores_exec(name), matrix.assumption(name)
 
     def run(r: list[Any], m: Machine) -> None:
+        if assumed:
+            m.launch.warn(inst, assumed)
         if whole_waves and not m.full:
             _check_exec(m, inst)
         shape = m.shape

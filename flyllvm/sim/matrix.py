@@ -60,6 +60,11 @@ def ignores_exec(name: str) -> bool:
     return name.startswith(_ACROSS)
 
 
+def assumption(name: str) -> str | None:
+    """What the meaning of an intrinsic rests on, where public sources contradict each other."""
+    return matrix_sparse.ASSUMED.get(_known(name).name)
+
+
 def flops(name: str) -> int:
     """Multiplications and additions that one wave does in one call; zero for intrinsics that only move or convert."""
     return _known(name).flops

@@ -1,4 +1,4 @@
-"""Products with a 2:4 sparse A: smfmac of gfx942 and gfx950, swmmac of gfx1200 and gfx1201.
+"""Products with a 2:4 sparse A: smfmac of gfx942 and gfx950, swmmac of gfx1200, gfx1201 and gfx1250.
 
 A holds two of every four values of K, packed; an index of two bits per kept value says which.  Packed value ``c`` of a
 row is dense ``k = 4*(c // 2) + index``; the two indices of a group must be in increasing order.  The index bits of a
@@ -13,9 +13,11 @@ Lane formulas:
 - swmmac: packed A as a dense WMMA operand of depth K/2.  B in wave32: chunks of 8 (16-bit) or 16 (8-bit and 4-bit)
   values.  B in wave64: 16-bit in chunks of 8 over four groups; 8-bit lane ``n + 16*(k // 16) + 32*(k // 8 % 2)``; 4-bit
   lane ``n + 16*(k // 32) + 32*(k // 16 % 2)``.  C and D as WMMA.
+- swmmac of gfx1250: packed A as its dense WMMA operand of depth K/2 (chunks of 8), B in chunks of 16.
 
-The published table leaves the map of A to the manual; the integer rows of swmmac and the doubled rows of gfx950 are
-not in it at all.  swmmac of gfx1250 is not modelled: public sources contradict each other on its index.
+The published table leaves the map of A to the manual; the integer rows of swmmac, the doubled rows of gfx950 and all
+rows of gfx1250 are not in it.  Public sources contradict each other on the index of gfx1250: an index in the lane of
+its value is assumed, which makes the K order of A and B one that no product shows, and the machine warns.
 
 Source: CDNA3 and CDNA4 ISA manuals, "Sparse Matrices" (index layouts, CBSZ and ABID); RDNA4 ISA manual, SWMMAC.
 """
@@ -83,8 +85,8 @@ class SparseProduct(core.Product):
 
     __slots__ = ("index",)
 
-    def __init__(self, a: Fetch, b: Fetch, c: Store, index: SparseIndex) -> None:
-        super().__init__(a, b, c)
+    def __init__(self, a: Fetch, b: Fetch, c: Store, index: SparseIndex, *, negate: bool = False) -> None:
+        super().__init__(a, b, c, negate=negate)
         self.index = index
 
     def __call__(self, *registers: Any) -> AnyArray:
@@ -100,6 +102,8 @@ class SparseProduct(core.Product):
         with np.errstate(all="ignore"):
             right = self.b(b, np.empty((waves, *self.b.shape)))
             product = dense @ right
+            if self.negate:
+                np.negative(product, out=product)
             return self.c(product, c, np.empty((waves, self.c.used)))
 
 
@@ -167,6 +171,47 @@ def build_swmmac(
     )
 
 
+def gfx1250_places(k: int) -> tuple[Index, Index]:
+    """Where packed A[m][c] and B[k][n] (as ``[n][k]``) sit.  Shape: ``(16, K/2)`` and ``(16, K)``."""
+    row, packed = core.grid(16, k // 2)
+    column, depth = core.grid(16, k)
+    return core.chunked(row, packed, 8, 16, 2, k // 4), core.chunked(column, depth, 16, 16, 2, k // 2)
+
+
+def build_swmmac_gfx1250(
+    name: str,
+    k: int,
+    a: str,
+    b: str,
+    acc: str,
+    form: dict[int, str],
+    immediates: tuple[int, ...],
+    wave: int,
+    target: Target,
+) -> core.Prepared:
+    """swmmac of gfx1250 as a function of A, B, C and the index (64 bits where K is 128)."""
+    flags = dict(zip(form.values(), immediates))
+    for what, value in flags.items():
+        core.check_flag(name, what, value)
+    flavour = target.chip.fp8
+    row, packed = core.grid(16, k // 2)
+    column, depth = core.grid(16, k)
+    place = core.chunked(row, packed, 8, 16, 2, k // 4)
+    out, values = matrix_wmma.output_index(target.processor, 32)
+    return SparseProduct(
+        Fetch(element_for(matrix_wmma.element_name(a, flags.get("signed A", 0)), flavour), 32, k // 4, place),
+        Fetch(
+            element_for(matrix_wmma.element_name(b, flags.get("signed B", 0)), flavour),
+            32,
+            k // 2,
+            core.chunked(column, depth, 16, 16, 2, k // 2).T,
+        ),
+        Store(element_for(acc, flavour), 32, values, core.inverse(out, 32 * values), clamp=bool(flags.get("clamp", 0))),
+        SparseIndex(32, place, k // 4, 0),
+        negate=bool(flags.get("neg A", 0) ^ flags.get("neg B", 0)),
+    )
+
+
 _FP8_PAIRS = tuple((a, b) for a in ("fp8", "bf8") for b in ("fp8", "bf8"))
 
 
@@ -208,4 +253,24 @@ def _swmmac() -> list[core.Intrinsic]:
     return found
 
 
-INTRINSICS: dict[str, core.Intrinsic] = {i.name: i for i in (*_smfmac(), *_swmmac())}
+def _swmmac_gfx1250() -> list[core.Intrinsic]:
+    negated = {0: "neg A", 2: "neg B", 6: "reuse A", 7: "reuse B"}
+    reused = {4: "reuse A", 5: "reuse B"}
+    integer = {0: "signed A", 2: "signed B", 6: "reuse A", 7: "reuse B", 8: "clamp"}
+    rows = [(f"{acc}.16x16x64.{x}", 64, x, x, acc, negated) for x in ("f16", "bf16") for acc in ("f32", x)]
+    for a, b in _FP8_PAIRS:
+        rows += [(f"{acc}.16x16x128.{a}.{b}", 128, a, b, acc, reused) for acc in ("f32", "f16")]
+    rows.append(("i32.16x16x128.iu8", 128, "iu8", "iu8", "i32", integer))
+    found = []
+    for short, k, a, b, acc, form in rows:
+        build = partial(build_swmmac_gfx1250, f"swmmac.{short}", k, a, b, acc, form)
+        found.append(core.Intrinsic(f"swmmac.{short}", ("gfx1250",), (32,), form, 2 * 16 * 16 * k, build))
+    return found
+
+
+INTRINSICS: dict[str, core.Intrinsic] = {i.name: i for i in (*_smfmac(), *_swmmac(), *_swmmac_gfx1250())}
+#: Intrinsics whose meaning here rests on an assumption, with what it is.
+ASSUMED = dict.fromkeys(
+    [i.name for i in _swmmac_gfx1250()],
+    "public sources contradict each other on its index; one in the lane of its value is assumed",
+)

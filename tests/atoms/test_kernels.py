@@ -18,6 +18,7 @@ from flyllvm.atoms.rocdl.cdna4_lds_read_trans import LdsReadTrans
 from flyllvm.atoms.rocdl.cdna4_mfma_scale import find_mfma_scale
 from flyllvm.atoms.rocdl.gfx1250_global_load_async_lds import Gfx1250GlobalLoadAsyncLds
 from flyllvm.atoms.universal_atomic import UniversalAtomic
+from flyllvm.errors import FlyError
 from flyllvm.expr.rocdl.async_lds import asyncmark, wait_asyncmark
 from flyllvm.expr.rocdl.load_tr import DSLoadTr, GlobalLoadTr
 from flyllvm.expr.rocdl.tdm import make_tdm_atom
@@ -257,3 +258,59 @@ def test_a_tensor_copy_is_refused_where_the_descriptor_cannot_follow() -> None:
     ):
         with pytest.raises(flyllvm.FlyError, match=fix):
             using(tile, spec, arch)
+
+
+SPARSE = {
+    "gfx942": (lambda: fx.rocdl.SMFMAC(16, 16, 32, fx.Float16), (4, 8, 4), 64, fx.Int32, "v_smfmac_f32_16x16x32_f16"),
+    "gfx1201": (lambda: fx.rocdl.SWMMAC(16, 16, 32, fx.Float16), (8, 16, 8), 32, fx.Int32, "v_swmmac_f32_16x16x32_f16"),
+    "gfx1250": (
+        lambda: fx.rocdl.SWMMAC(16, 16, 64, fx.Float16, index="lane"), (16, 32, 8), 32, fx.Int32,
+        "v_swmmac_f32_16x16x64_f16",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", SPARSE)
+def test_a_sparse_product_of_ones_counts_what_a_holds(arch: str) -> None:
+    make, (na, nb, nc), threads, kind, instruction = SPARSE[arch]
+
+    @flyc.kernel(known_block_size=(threads, 1, 1))
+    def sparse(A: fx.Tensor, B: fx.Tensor, index: fx.Tensor, D: fx.Tensor):
+        lane = fx.thread_idx.x
+        atom = fx.make_mma_atom(make()).set_value({"index": kind(index[lane])})
+        held = [fx.make_rmem_tensor(n, x) for n, x in ((na, fx.Float16), (nb, fx.Float16), (nc, fx.Float32))]
+        for source, registers, n in ((A, held[0], na), (B, held[1], nb)):
+            for at in fx.range_constexpr(n // 4):
+                piece = fx.make_layout(4, 1)
+                load = fx.make_copy_atom(fx.UniversalCopy(64), fx.Float16)
+                fx.copy(load, source.at(lane * n + at * 4, piece), registers.at(at * 4, piece))
+        held[2].fill(0.5)
+        fx.mma_atom_call(atom, held[2], held[0], held[1], held[2])
+        for at in fx.range_constexpr(nc):
+            D[lane * nc + at] = held[2][at]
+
+    a, b = np.full(threads * na, 2, np.float16), np.ones(threads * nb, np.float16)
+    index = np.full(threads, 0x44444444, np.uint32).view(np.int32)  # columns 0 and 1 of every four
+    d = np.zeros(threads * nc, np.float32)
+    text = run(sparse, arch, [a, b, index, d], threads)
+    assert len(re.findall(rf"\t{instruction}", text)) == 1
+    np.testing.assert_array_equal(d, 2 * threads * na / 16 + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arch", "make", "fix"),
+    [
+        ("gfx942", lambda: fx.rocdl.SWMMAC(16, 16, 32, fx.Float16), "targets with it: gfx1200, gfx1201, gfx1250"),
+        ("gfx950", lambda: fx.rocdl.SMFMAC(16, 16, 16, fx.Float16), "on gfx950: 16x16x32, 16x16x64"),
+        ("gfx1250", lambda: fx.rocdl.SMFMAC(16, 16, 32, fx.Float16), "targets with it: gfx942, gfx950"),
+        ("gfx1250", lambda: fx.rocdl.SWMMAC(16, 16, 64, fx.Float16), "check it on hardware"),
+    ],
+)
+def test_sparse_products_are_refused_where_they_are_not(arch: str, make: Any, fix: str) -> None:
+    @flyc.kernel(known_block_size=(32, 1, 1))
+    def kernel(x: fx.Tensor):
+        make()
+
+    with pytest.raises(FlyError, match=fix) as caught:
+        flyc.compile(kernel, np.zeros(4, np.float32), arch=arch)
+    assert "test_kernels.py" in str(caught.value)

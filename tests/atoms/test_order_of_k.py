@@ -48,6 +48,8 @@ def formulas(op: RowMma) -> tuple[np.ndarray, np.ndarray]:
     if family == "gfx120x.swmmac":
         packed = matrix_wmma.gfx12_input(k // 2, bits, op.row.wave)[0]
         return packed, matrix_sparse.swmmac_b_index(k, bits, op.row.wave)[0]
+    if family == "gfx1250.swmmac":
+        return matrix_sparse.gfx1250_places(k)
     if ".scale" in op.intrinsic or "f8f6f4" in op.intrinsic or m != n:
         groups = 2 if op.row.wave == 32 else 64 // m
         wide = m == 32 and n == 16

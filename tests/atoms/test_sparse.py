@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from flyllvm.atoms import all_rows
+from flyllvm.atoms.base import Stateful
 from flyllvm.atoms.rocdl.cdna3_smfmac import Smfmac
+from flyllvm.atoms.rocdl.gfx1250_swmmac import SwmmacGfx1250
 from flyllvm.atoms.rows import RowMma
 from flyllvm.atoms.wrappers import MmaAtom, TiledMma
 from flyllvm.errors import AtomError, StateError
-from flyllvm.ir import lltype as ll
 from flyllvm.ir.protocols import parse_payload
 from flyllvm.layout import Layout
 from flyllvm.sim import matrix
@@ -20,6 +21,8 @@ from tests.atoms.test_probes import SHORT, CallRecorder, with_signs
 from tests.sim import probes
 
 ROWS = [op for op in all_rows() if isinstance(op, RowMma) and op.row.packing == 2]
+
+SWMMAC_GFX1250 = [op for op in ROWS if isinstance(op, SwmmacGfx1250)]
 
 
 def places(layout: Layout, rows: int) -> tuple[np.ndarray, int]:
@@ -46,14 +49,18 @@ class Case:
         dense = np.zeros((waves, m, k))
         np.put_along_axis(dense, choice + 4 * (np.arange(k // 2) // 2), a, axis=2)
         self.want = dense @ b.swapaxes(1, 2) + c
+        self.accumulator = c
         self.operands = [
             self.spread(x, layout, rows)
             for x, layout, rows in ((a, op.layout_a, m), (b, op.layout_b, n), (c, op.layout_c, m))
         ]
         where, count = places(op.layout_a, m)
-        self.index = np.zeros((waves, op.row.wave), np.uint32)
+        assert isinstance(op, Stateful)
+        (field,) = op.state
+        self.field = field.type.storage
+        self.index = np.zeros((waves, op.row.wave), f"u{field.type.bits // 8}")
         for wave in range(waves):
-            bits = (choice[wave] << 2 * (where % count)).astype(np.uint32)
+            bits = choice[wave].astype(self.index.dtype) << (2 * (where % count)).astype(self.index.dtype)
             np.bitwise_or.at(self.index[wave], where // count, bits)
 
     def spread(self, x: np.ndarray, layout: Layout, rows: int) -> np.ndarray:
@@ -66,7 +73,7 @@ class Case:
         op = with_signs(self.op)
         em = CallRecorder(processor, op.row.wave)
         a, b, c = (value(type_, name) for type_, name in zip(op.register_types(), "abc"))
-        op.emit_atom_call_ssa(em, em.struct_of(value(ll.I32, "index")), a, b, c)
+        op.emit_atom_call_ssa(em, em.struct_of(value(self.field, "index")), a, b, c)
         ((name, args),) = em.calls
         target = Target.parse(processor, op.wave)
         registers = {"%index": self.index}
@@ -116,3 +123,30 @@ def test_the_set_of_index_bits_has_the_range_of_the_row() -> None:
         parse_payload(Smfmac.mnemonic, spelling + "4")
     with pytest.raises(AtomError, match="abid is 0 to 1"):
         parse_payload(Smfmac.mnemonic, "16x16x64, (i8, i8) -> i32, abid = 2")
+
+
+def test_the_place_of_the_index_on_gfx1250_must_be_written() -> None:
+    spelling = "16x16x64, (f16, f16) -> f32"
+    with pytest.raises(AtomError, match="'index = lane' assumes that the bits of a value are in its lane"):
+        parse_payload(SwmmacGfx1250.mnemonic, spelling)
+    op = parse_payload(SwmmacGfx1250.mnemonic, f"{spelling}, index = lane, negA = 1")
+    assert op.params == f"{spelling}, index = lane, negA = 1"
+    with pytest.raises(AtomError, match=r"index packed(?s:.*)'index = lane' assumes"):
+        parse_payload(SwmmacGfx1250.mnemonic, f"{spelling}, index = packed")
+
+
+def test_8_bit_rows_of_gfx1250_have_an_index_of_64_bits() -> None:
+    """LLVM takes 32 bits too, and then reads a register that nobody wrote."""
+    for op in ROWS:
+        if isinstance(op, SwmmacGfx1250):
+            assert [str(field.type) for field in op.state] == ["i64" if op.shape_mnk[2] == 128 else "i32"]
+
+
+@pytest.mark.sim
+def test_the_simulator_warns_of_the_assumed_index_and_knows_the_modifiers() -> None:
+    assert all(matrix.assumption(op.intrinsic.removeprefix("llvm.amdgcn.")) for op in SWMMAC_GFX1250)
+    assert matrix.assumption("swmmac.f32.16x16x32.f16") is None
+    negated, plain = (Case(SwmmacGfx1250(SWMMAC_GFX1250[0].row, flags)) for flags in ({"negB": 1}, {}))
+    got, usual = negated.run("gfx1250"), plain.run("gfx1250")
+    assert (got != usual).any()
+    np.testing.assert_array_equal(got + usual, 2 * plain.accumulator)

@@ -37,6 +37,7 @@ class Row:
         self.m, self.n, self.k = map(int, shape.split("x"))
         self.a, self.b = elements[0].replace("iu", "i"), elements[-1].replace("iu", "i")
         self.cdna = family == "smfmac"
+        self.gfx1250 = matrix_sparse.INTRINSICS[name].targets == ("gfx1250",)
         self.target = Target.parse(matrix_sparse.INTRINSICS[name].targets[0], wave)
         self.bits = {"f16": 16, "bf16": 16, "i4": 4}.get(self.a, 8)
 
@@ -46,6 +47,8 @@ class Row:
         count = self.m * self.k // 2 // self.wave
         if self.cdna:
             return (m + self.m * (c // count)) * count + c % count, count
+        if self.gfx1250:
+            return (m + 16 * (c // 8 % 2)) * count + c % 8 + 8 * (c // 16), count
         half, quarter = c // 8 % 2, c // 4 % 2
         if self.wave == 32:
             group = quarter if self.bits == 16 else half
@@ -83,10 +86,11 @@ class Row:
     def index_registers(self, position: np.ndarray, abid: int = 0) -> np.ndarray:
         """Index operand for dense positions ``(waves, M, K/2)``: two bits at the place of each packed value."""
         place, count = self.places_a()
-        words = np.zeros((position.shape[0], self.wave), np.uint32)
+        words = np.zeros((position.shape[0], self.wave), np.uint64 if count > 16 else np.uint32)
         lane, value = place // count, place % count
         for wave in range(position.shape[0]):
-            np.bitwise_or.at(words[wave], lane, (position[wave] % 4 << 2 * (value + count * abid)).astype(np.uint32))
+            bits = (position[wave] % 4).astype(np.uint64) << (2 * (value + count * abid)).astype(np.uint64)
+            np.bitwise_or.at(words[wave], lane, bits.astype(words.dtype))
         return words
 
     def run(self, a: np.ndarray, b: np.ndarray, c: np.ndarray, index: np.ndarray, *constants: int) -> np.ndarray:
@@ -104,6 +108,10 @@ class Row:
         ra, rb, rc = registers
         if self.cdna:
             args: list[Any] = [ra, rb, rc, index, *(constants or (0, 0))]
+        elif self.gfx1250:
+            reuse = [0, 0]
+            args = [ra, rb, rc, index, *reuse] if self.bits == 8 else [0, ra, 0, rb, rc, index, *reuse]
+            args = [1, ra, 1, rb, rc, index, *reuse, 0] if self.acc == "i32" else args
         elif self.acc == "i32":
             args = [1, ra, 1, rb, rc, index, 0]
         else:
@@ -202,6 +210,10 @@ def test_index_operands_of_the_wrong_shape_or_width_are_refused() -> None:
         row.run(a, b, c, index[:, :32])
     with pytest.raises(SimError, match="at least 32 bits"):
         row.run(a, b, c, index.astype(np.uint16))
+    row = Row("swmmac.i32.16x16x128.iu8", 32)
+    a, position, b, c, _ = random_case(row)
+    with pytest.raises(SimError, match="at least 64 bits"):
+        row.run(a, b, c, row.index_registers(position).astype(np.uint32))
 
 
 @pytest.mark.parametrize(
@@ -209,6 +221,7 @@ def test_index_operands_of_the_wrong_shape_or_width_are_refused() -> None:
     [
         ("smfmac.f32.16x16x64.f16", "gfx942", 64, "targets with it: gfx950"),
         ("swmmac.f32.16x16x32.f16", "gfx1250", 32, "targets with it: gfx1200, gfx1201"),
+        ("swmmac.f32.16x16x64.f16", "gfx1201", 32, "targets with it: gfx1250"),
         ("swmmac.i32.16x16x32.iu4", "gfx1200", 64, "wave_size=32"),
     ],
 )

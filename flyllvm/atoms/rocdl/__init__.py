@@ -24,6 +24,7 @@ FAMILIES = {
     "fly_rocdl.gfx120x.wmma": "flyllvm.atoms.rocdl.gfx120x_wmma",
     "fly_rocdl.gfx1250.ds_load_tr": "flyllvm.atoms.rocdl.gfx1250_ds_load_tr",
     "fly_rocdl.gfx1250.global_load_async_lds": "flyllvm.atoms.rocdl.gfx1250_global_load_async_lds",
+    "fly_rocdl.gfx1250.swmmac": "flyllvm.atoms.rocdl.gfx1250_swmmac",
     "fly_rocdl.gfx1250.tdm": "flyllvm.atoms.rocdl.gfx1250_tdm",
     "fly_rocdl.gfx1250.wmma": "flyllvm.atoms.rocdl.gfx1250_wmma",
     "fly_rocdl.gfx1250.wmma_scale": "flyllvm.atoms.rocdl.gfx1250_wmma_scale",

@@ -3,7 +3,7 @@
 ``fly_rocdl.gfx120x.swmmac<16x16x32, (f16, f16) -> f32>``, with ``wave = 64`` in waves of 64 lanes.  A is packed as in
 ``cdna3.smfmac``: its layout is over (M, K/2), and the state ``index`` says which columns its values are.
 
-gfx1250 has these instructions too; public sources contradict each other on their index, so there is no row.
+gfx1250 has such instructions too: ``gfx1250.swmmac``.
 
 Source: RDNA4 ISA manual, "SWMMAC"; AMD matrix instruction calculator 1.3.2 (B, C, cycles).  The integer rows follow
 the rule of the 8-bit floats.

@@ -38,6 +38,7 @@ from .raw import (
     raw_ptr_buffer_atomic_fmax,
     raw_ptr_buffer_load_lds,
 )
+from .sparse import SMFMAC, SWMMAC
 from .tdm import TDM, make_tdm_atom
 from .waits import (
     iglp_opt,
@@ -71,7 +72,9 @@ _ABSENT = {
 
 def __getattr__(name: str) -> object:
     if name.startswith(("mfma_", "wmma_", "smfmac_", "swmmac_")):
-        raise AttributeError(f"fx.rocdl has no {name!r}: use fx.rocdl.MFMA / WMMA, or intrinsic('llvm.amdgcn. ...')")
+        raise AttributeError(
+            f"fx.rocdl has no {name!r}: use fx.rocdl.MFMA / WMMA / SMFMAC / SWMMAC, or intrinsic('llvm.amdgcn. ...')"
+        )
     if name.startswith("BufferLDST"):
         raise AttributeError(f"fx.rocdl has no {name!r}: use {name.replace('LDST', 'Copy')}")
     why = _ABSENT.get(name)
