@@ -134,6 +134,20 @@ def test_warps_share_the_rows_and_what_is_left_of_the_tensor(wave_id: int) -> No
     assert (got["tensor_dim1"], got["tensor_dim0"]) == (max(0, 40 - 16 * part), 20)
 
 
+def test_a_padded_store_widens_the_row_and_ends_it_at_the_extent() -> None:
+    op = Tdm((64, 32), "f16", 4, 32, 8)
+    _, got = descriptor(op, 1, store=True, stride_0=1000, extent_0=40, extent_1=100)
+    assert (got["pad_enable"], got["pad_interval"], got["pad_amount"]) == (0, 0, 0)
+    assert (got["tile_dim1"], got["tile_dim0"]) == (16, 40)
+    assert (got["tensor_dim1"], got["tensor_dim0"]) == (24, 32)
+    assert descriptor(op, store=True, stride_0=1000, extent_1=20)[1]["tensor_dim0"] == 20
+
+
+def test_an_extent_below_zero_is_none_left() -> None:
+    _, got = descriptor(Tdm((64, 32), "f16"), extent_0=(1 << 32) - 8, extent_1=3, stride_0=64)
+    assert (got["tensor_dim1"], got["tensor_dim0"]) == (0, 3)
+
+
 def test_run_time_words_are_made_uniform() -> None:
     em = Recorder("gfx1250")
     op = Tdm((64, 32), "f16")
@@ -202,5 +216,8 @@ def test_operands_and_chips_are_checked() -> None:
         op.check_operands(far, t.PtrType(t.F16, "shared", None, Swizzle(3, 3, 3)))
     with pytest.raises(AtomError, match="plain memory of f16"):
         op.check_operands(t.PtrType(t.F32, "global"), near)
+    with pytest.raises(AtomError, match="padInterval = 32: a store cannot skip space inside a row"):
+        Tdm((64, 32), "f16", 1, 16, 8).check_operands(near, far)
+    Tdm((64, 32), "f16", 1, 16, 8).check_operands(far, near)
     with pytest.raises(TargetError, match="gfx950 has no tensor data mover"):
         op.check_target(Target.parse("gfx950"))

@@ -7,15 +7,18 @@ loads, shared to global memory stores; wait with ``fx.rocdl.s_wait_tensorcnt``.
 
 ``warps`` waves share the tile by its outermost dimension; every wave of the workgroup must make the call.
 ``padInterval`` and ``padAmount``, in elements, insert space after so many elements; whole dwords, the interval a power
-of two of 2 to 256 dwords, the amount 1 to 128.  ``barrier`` and ``timeout`` set the descriptor's flags.
+of two of 2 to 256 dwords, the amount 1 to 128.  A store has no such space to skip: there the interval must be a row of
+the tile, which the descriptor then widens past the tensor's extent.  ``barrier`` and ``timeout`` set the descriptor's
+flags.
 
 State: ``extent_i``, how much of the tensor is left from the tile's first element on in dimension ``i`` (what lies past
 it reads as zero and is not written); ``stride_i`` of all dimensions but the innermost, in elements, without default;
 ``workgroup_mask`` of the cluster; ``imm_offset``, added to the global address.
 
-No lane map is involved: the instruction works for the wave.  The simulator does not know it.
+No lane map is involved: the instruction works for the wave.  The simulator reads the descriptor's bits.
 
-Source: CDNA5 ISA manual, 10.11 and tables 62 to 65 (descriptor); LLVM 22.1 IntrinsicsAMDGPU (signature: four groups).
+Source: CDNA5 ISA manual, 10.11 and tables 62 to 65 (descriptor; stores ignore padding); LLVM 22.1 IntrinsicsAMDGPU
+(signature: four groups).
 """
 
 from __future__ import annotations
@@ -205,11 +208,21 @@ class Tdm(StatefulCopy):
         for p in (src, dst):
             if p.swizzle is not None or p.elem != self.elem:
                 raise AtomError(f"{self.name} cannot access {p}", fix=f"plain memory of {self.elem}: use padding")
+        if src.space == "shared" and self.pad_interval not in (0, self.row):
+            raise AtomError(
+                f"{self.name} stores rows of {self.row} elements that are padded after every {self.pad_interval}",
+                fix=f"padInterval = {self.row}: a store cannot skip space inside a row or between several",
+            )
 
-    def config_word(self) -> int:
+    @property
+    def row(self) -> int:
+        """Extent of a wave's part in the innermost dimension."""
+        return self.tile[0] // self.warps if len(self.tile) == 1 else self.tile[-1]
+
+    def config_word(self, loads: bool = True) -> int:
         """Word 0 of group 1 without the workgroup mask."""
         word = (self.elem.bits // 8).bit_length() - 1 << 16 | self.barrier << 18 | self.timeout << 21
-        if self.pad_interval:
+        if self.pad_interval and loads:
             interval, amount = (n * self.elem.bits // 32 for n in (self.pad_interval, self.pad_amount))
             word |= 1 << 20 | interval.bit_length() - 2 << 22 | amount - 1 << 25
         return word
@@ -230,7 +243,7 @@ class Tdm(StatefulCopy):
             return None
         loads = dst.type.space == "shared"
         far, near = (src, dst) if loads else (dst, src)
-        groups = Descriptor(em, self, state).groups(em.address(far, 1), em.address(near, 1))
+        groups = Descriptor(em, self, state, loads).groups(em.address(far, 1), em.address(near, 1))
         cache = em.const(ll.I32, self.cache.bits(em.target, not loads))
         name = (_LOAD if loads else _STORE) + self._suffix
 
@@ -250,10 +263,10 @@ class Tdm(StatefulCopy):
 class Descriptor:
     """Builds the descriptor of one call."""
 
-    __slots__ = ("em", "op", "state")
+    __slots__ = ("em", "loads", "op", "state")
 
-    def __init__(self, em: Emitter, op: Tdm, state: LLValue) -> None:
-        self.em, self.op, self.state = em, op, state
+    def __init__(self, em: Emitter, op: Tdm, state: LLValue, loads: bool) -> None:
+        self.em, self.op, self.state, self.loads = em, op, state, loads
 
     def field(self, name: str) -> LLValue:
         """A state field, the same in all lanes."""
@@ -268,6 +281,13 @@ class Descriptor:
     def op2(self, name: str, a: LLValue, b: int | LLValue) -> LLValue:
         """A binary instruction, the second operand a number or a value."""
         return self.em.binary(name, a, b if not isinstance(b, int) else self.em.const(a.type, b))
+
+    def limited(self, name: str, value: LLValue, limit: int) -> LLValue:
+        """The maximum or minimum of a value and a number."""
+        if value.const is not None:
+            number = (int(value.const) + (1 << 31)) % (1 << 32) - (1 << 31)
+            return self.em.const(ll.I32, max(number, limit) if name.startswith("smax") else min(number, limit))
+        return self.em.intrinsic(name, ll.I32, [value, self.em.const(ll.I32, limit)])
 
     def word(self, value: LLValue, shift: int = 0) -> LLValue:
         """Bits ``shift`` and up of a wide value, as i32."""
@@ -286,17 +306,23 @@ class Descriptor:
         start = zero if op.warps == 1 else self.op2("mul", self.share(), rows)
         extents = [self.field(f"extent_{i}") for i in range(rank)]
         if op.warps > 1:
-            extents[0] = em.intrinsic("smax.i32", ll.I32, [self.op2("sub", extents[0], start), zero])
+            extents[0] = self.op2("sub", extents[0], start)
+        # The hardware reads extents without a sign.
+        extents = [self.limited("smax.i32", extent, 0) for extent in extents]
+        inner = op.tile[-1] if rank > 1 else rows
+        if op.pad_interval and not self.loads:
+            extents[-1] = self.limited("smin.i32", extents[-1], inner)
+            inner += op.pad_amount
         # The hardware counts dimensions from the innermost.
         dims = [*reversed(extents), *[zero] * (MAX_RANK - rank)]
-        tiles = [em.const(ll.I32, n) for n in (*reversed(op.tile[1:]), rows)]
+        tiles = [em.const(ll.I32, n) for n in (inner, *reversed(op.tile[1:-1]), rows)[:rank]]
         tiles += [zero] * (MAX_RANK - rank)
         wide_zero = em.const(ll.I64, 0)
         strides = [self.field(f"stride_{i}") for i in reversed(range(rank - 1))]
         strides += [wide_zero] * (MAX_RANK - rank)
         mask = self.op2("and", self.field("workgroup_mask"), 0xFFFF)
         first = [
-            self.op2("or", mask, op.config_word()),
+            self.op2("or", mask, op.config_word(self.loads)),
             self.op2("shl", dims[0], 16),
             self.joined(self.op2("lshr", dims[0], 16), dims[1]),
             self.joined(self.op2("lshr", dims[1], 16), tiles[0]),
