@@ -99,16 +99,25 @@ def new_buffer() -> bytearray:
     return buffer
 
 
-def write_lines(buffer: Any, formats: Sequence[str], to: TextIO | None = None) -> None:
+def write_lines(
+    buffer: Any, formats: Sequence[str], to: TextIO | None = None, start: int = HEADER_BYTES, last: bool = True
+) -> int:
     """Prints what a launch left in its buffer.
 
     Args:
         buffer: Its bytes.
         formats: The formats of the kernel's module.
         to: Where to; by default ``sys.stdout``.
+        start: Byte of the first record to print; those in front of it were printed before.
+        last: Whether the launch is done, so that what was lost is said.
+
+    Returns:
+        The byte behind the records that are printed now.
     """
-    for line in lines_of(buffer, formats):
+    records, end = _records(buffer, formats, start)
+    for line in [*records, *(_lost(buffer) if last else [])]:
         print(line, file=to)
+    return end
 
 
 def lines_of(buffer: Any, formats: Sequence[str]) -> list[str]:
@@ -117,13 +126,18 @@ def lines_of(buffer: Any, formats: Sequence[str]) -> list[str]:
     Raises:
         LaunchError: The buffer holds what no kernel of these formats writes.
     """
+    return _records(buffer, formats, HEADER_BYTES)[0] + _lost(buffer)
+
+
+def _records(buffer: Any, formats: Sequence[str], start: int) -> tuple[list[str], int]:
+    """(the text of each record from a byte on, the byte behind them)."""
     from struct import unpack_from
 
-    reserved, capacity, dropped = unpack_from("<3Q", buffer)
+    reserved, capacity = unpack_from("<2Q", buffer)
     end = HEADER_BYTES + min(reserved, capacity)
     fields = [_fields(text) for text in formats]
     records = []
-    at = HEADER_BYTES
+    at = start
     while at + 4 * HEAD_WORDS <= end:
         number, x, y, z, item = unpack_from("<5I", buffer, at)
         if number == 0:
@@ -136,13 +150,20 @@ def lines_of(buffer: Any, formats: Sequence[str]) -> list[str]:
         at += 4 * (HEAD_WORDS + words)
     # The sort is stable, and a lane reserves its records in the order of its program.
     records.sort(key=lambda record: record[0])
-    out = [text for _, text in records]
-    if dropped:
-        out.append(
-            f"printf: {dropped} records were dropped: {capacity} bytes were full; "
-            f"set {VARIABLE}={reserved} or more to see them"
-        )
-    return out
+    return [text for _, text in records], at
+
+
+def _lost(buffer: Any) -> list[str]:
+    """What to say of records that did not fit, if there are any."""
+    from struct import unpack_from
+
+    reserved, capacity, dropped = unpack_from("<3Q", buffer)
+    if not dropped:
+        return []
+    return [
+        f"printf: {dropped} records were dropped: {capacity} bytes were full; "
+        f"set {VARIABLE}={reserved} or more to see them"
+    ]
 
 
 def _fields(text: str) -> tuple[list[str], int]:

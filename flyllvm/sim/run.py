@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ..errors import LaunchError, SimError
-from ..printf import PARAMETER, formats_in, new_buffer, write_lines
+from ..printf import HEADER_BYTES, PARAMETER, formats_in, new_buffer, write_lines
 from ..target import Target
 from . import arguments, matrix
 from .checks import level
@@ -122,8 +122,9 @@ def simulate(
         source_name: File name for locations without debug information.
         profile: Count memory segments and LDS bank conflicts per line (slower).
         progress: Called with the number of workgroups done and of all, after each chunk.
-        printf_to: Where the lines of a kernel that prints go; by default ``sys.stdout``.  They are written after the
-            run, also where it found a fault.  Such a kernel's trailing argument is made here if it is left out.
+        printf_to: Where the lines of a kernel that prints go; by default ``sys.stdout``.  They are written while it
+            runs, after each chunk of workgroups and where a fault is found.  Such a kernel's trailing argument is made
+            here if it is left out.
 
     Raises:
         ParseError: The text is malformed.
@@ -146,9 +147,9 @@ def simulate(
             setup.write_lines(printf_to)
             raise
         setup.report.divergences += machine.divergences
+        setup.write_lines(printf_to, last=first + step >= total)
         if progress is not None:
             progress(min(first + step, total), total)
-    setup.write_lines(printf_to)
     return setup.finish()
 
 
@@ -162,6 +163,7 @@ class Setup:
         finished: The results are in the caller's arrays.
         printed: Number of the argument that the kernel prints through, and its formats; ``None`` where it does not, or
             where the caller reads the buffer.
+        printed_to: Byte of its buffer behind the records that are written out.
     """
 
     def __init__(self, launch: Launch, values: list[Any], report: SimReport) -> None:
@@ -169,12 +171,14 @@ class Setup:
         self.start = time.perf_counter()
         self.finished = False
         self.printed: tuple[int, list[str]] | None = None
+        self.printed_to = HEADER_BYTES
 
-    def write_lines(self, to: TextIO | None = None) -> None:
-        """Prints what the kernel printed."""
+    def write_lines(self, to: TextIO | None = None, last: bool = True) -> None:
+        """Prints what the kernel printed since it was asked before; ``last`` where nothing comes any more."""
         if self.printed is not None:
             index, formats = self.printed
-            write_lines(memoryview(self.launch.buffers.bytes_of(index)), formats, to)
+            buffer = memoryview(self.launch.buffers.bytes_of(index))
+            self.printed_to = write_lines(buffer, formats, to, self.printed_to, last)
 
     def bind(self, machine: Machine) -> None:
         """Puts the arguments into a machine's registers."""

@@ -62,6 +62,25 @@ def test_lines_come_in_the_order_of_workgroups_and_work_items() -> None:
     assert out.getvalue().splitlines() == want
 
 
+def test_lines_come_while_the_simulator_runs() -> None:
+    @flyc.kernel(known_block_size=(256, 1, 1))
+    def first_items():
+        if fx.thread_idx.x == 0:
+            fx.printf("group {}", fx.block_idx.x)
+
+    out = io.StringIO()
+    seen: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int) -> None:
+        seen.append((done, len(out.getvalue().splitlines())))
+
+    art = text_of(first_items)
+    flyllvm.simulate(art, grid=200, block=256, args=[], printf_to=out, progress=progress)
+    assert len(seen) > 1
+    assert all(done == lines for done, lines in seen)
+    assert out.getvalue().splitlines() == [f"group {i}" for i in range(200)]
+
+
 def test_three_dimensions_and_a_block_size_of_the_launch() -> None:
     @flyc.kernel
     def corner():
