@@ -202,8 +202,9 @@ def _text_of(text: str, target: Target, options: Options, emit: str) -> str:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8") as f:
-        return f.read()
+    from ..codeobject.files import read_text
+
+    return read_text(path, "fly IR or LLVM IR as text")
 
 
 def _write(ns: argparse.Namespace, data: bytes | str) -> None:

@@ -21,6 +21,7 @@ def run_config(ns: argparse.Namespace) -> int:
     Raises:
         FlyError: The file is malformed, or kernels do not compile; nothing is written then.
     """
+    from ..codeobject.files import read_text
     from ..compiler.aot import compile_config
 
     for option in _ALONE:
@@ -29,8 +30,7 @@ def run_config(ns: argparse.Namespace) -> int:
     if ns.output is None:
         raise FlyError("--config without -o", fix="name the folder that gets the kernels: -o FOLDER")
     try:
-        with open(ns.config, encoding="utf-8") as f:
-            config = json.load(f)
+        config = json.loads(read_text(ns.config, "a JSON configuration"))
     except ValueError as e:
         raise FlyError(f"not valid JSON: {e}", ns.config, "correct it") from None
     if ns.no_cache:

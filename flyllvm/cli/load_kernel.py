@@ -48,10 +48,10 @@ def _run(path: str) -> dict[str, Any]:
     import os
     import sys
 
+    from ..codeobject.files import read_text
+
     try:
-        with open(path, encoding="utf-8") as f:
-            text = f.read()
-        code = compile(text, path, "exec")
+        code = compile(read_text(path, "a Python source file"), path, "exec")
     except SyntaxError as e:
         raise FlyError(f"not valid Python: {e.msg}", f"{path}:{e.lineno}", "fix the syntax") from None
     except ValueError as e:

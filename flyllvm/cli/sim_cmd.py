@@ -68,8 +68,10 @@ def run(ns: argparse.Namespace) -> int:
 
 
 def _text(file: str) -> str:
+    from ..codeobject.files import read_text
+
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return read_text(file, "a file of textual LLVM IR")
     except (OSError, UnicodeDecodeError) as error:
         raise FlyError(f"cannot read {file}: {error}", fix="pass a file of textual LLVM IR") from None
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Largest file that is read whole, in bytes; of a pipe or device, which has no size, less is read.
 LARGEST_FILE, LARGEST_STREAM = 1 << 30, 1 << 28
+#: Most bytes of a text: a kernel, a module of LLVM IR, a configuration.
+LARGEST_TEXT = 1 << 26
 _CHUNK = 1 << 20
 
 
@@ -27,26 +29,52 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         LinkError: The file cannot be read, or is larger than any object file.
     """
     try:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if stat.S_ISREG(status.st_mode):
-                _check_size(path, status.st_size, LARGEST_FILE)
-                return file.read()
-            parts, size = [], 0
-            while part := file.read(_CHUNK):
-                size += len(part)
-                _check_size(path, size, LARGEST_STREAM)
-                parts.append(part)
-            return b"".join(parts)
+        return read_bounded(path, LARGEST_FILE, LARGEST_STREAM, "pass an object file or code object")
     except OSError as error:
         raise LinkError(
             f"cannot read the file: {error.strerror or error}", os.fspath(path), "check the path and its permissions"
         ) from None
 
 
-def _check_size(path: str | os.PathLike[str], size: int, limit: int) -> None:
+def read_text(path: str | os.PathLike[str], what: str) -> str:
+    """The text of a UTF-8 file; one without an end, such as ``/dev/zero``, is left before it fills the memory.
+
+    Args:
+        path: The file.
+        what: What it should be, for the message.
+
+    Raises:
+        LinkError: The file is larger than any such text.
+        OSError: It cannot be read.
+        UnicodeError: It is no UTF-8.
+    """
+    text = read_bounded(path, LARGEST_TEXT, LARGEST_TEXT, f"pass {what}").decode()
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def read_bounded(path: str | os.PathLike[str], largest: int, largest_stream: int, fix: str) -> bytes:
+    """The bytes of a file, or of a pipe or device up to a limit.
+
+    Raises:
+        LinkError: There are more bytes than the limit.
+        OSError: It cannot be read.
+    """
+    with open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode):
+            _check_size(path, status.st_size, largest, fix)
+            return file.read(largest)
+        parts, size = [], 0
+        while part := file.read(_CHUNK):
+            size += len(part)
+            _check_size(path, size, largest_stream, fix)
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _check_size(path: str | os.PathLike[str], size: int, limit: int, fix: str) -> None:
     if size > limit:
-        raise LinkError(f"more than {limit} bytes", os.fspath(path), "pass an object file or code object")
+        raise LinkError(f"more than {limit} bytes", os.fspath(path), fix)
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:

@@ -114,10 +114,11 @@ def _rows(root: str, *, missing_ok: bool = False) -> list[dict[str, Any]]:
     """
     import json
 
+    from ..codeobject.files import read_text
+
     path = os.path.join(root, MANIFEST)
     try:
-        with open(path, encoding="utf-8") as f:
-            body = json.load(f)
+        body = json.loads(read_text(path, "a manifest"))
         rows = body["artifacts"]
         if body["format"] != _FORMAT:
             raise LinkError(f"format {body['format']} of the manifest", path, f"this flyllvm reads format {_FORMAT}")

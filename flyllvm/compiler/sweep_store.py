@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from ..codeobject.files import read_text
 from ..errors import CodegenError
 
 TYPE_CHECKING = False
@@ -44,8 +45,7 @@ class ResultsFile:
         self.path = os.fspath(path)
         self._rows: dict[str, dict[str, Any]] = {}
         try:
-            with open(self.path, encoding="utf-8") as f:
-                lines = f.read().split("\n")
+            lines = read_text(self.path, "a results file").split("\n")
         except FileNotFoundError:
             return
         # The last line is empty, or what was being written when the sweep was ended.

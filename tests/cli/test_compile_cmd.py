@@ -429,3 +429,31 @@ def test_fly_ir_is_not_printed_at_a_stage_it_is_past(run: Any, tmp_path: Path) -
         assert (status, out) == (2, "")
         assert f"vector_add is at stage ssa: its text of stage {emit}" in err and "fix: ask for stage ssa" in err
     assert run(path, "--emit", "ssa")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("zero.ll", "pass fly IR or LLVM IR as text"),
+        ("zero.fly", "pass fly IR or LLVM IR as text"),
+        ("zero.py", "pass a Python source file"),
+        ("zero.py:kernel", "pass a Python source file"),
+    ],
+)
+def test_a_file_without_end_is_refused_before_it_fills_the_memory(
+    name: str, fix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flyllvm.codeobject.files.LARGEST_TEXT", 1 << 22)
+    monkeypatch.chdir(tmp_path)
+    Path(name.partition(":")[0]).symlink_to("/dev/zero")
+    assert main(["compile", name, "--arch", "gfx942"]) == 2
+    said = capsys.readouterr().err
+    assert "more than 4194304 bytes" in said and f"fix: {fix}" in said
+
+
+def test_a_configuration_without_end_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flyllvm.codeobject.files.LARGEST_TEXT", 1 << 22)
+    assert main(["compile", "--config", "/dev/zero", "-o", str(tmp_path / "out")]) == 2
+    assert "/dev/zero: more than 4194304 bytes\n  fix: pass a JSON configuration" in capsys.readouterr().err
