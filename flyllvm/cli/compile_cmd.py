@@ -174,7 +174,7 @@ def _llvm_file(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dic
 
 def _from_llvm(text: str, ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[str, Any]]:
     from ..codegen.options import Options
-    from ..compiler.pipeline import Timings, link_stage, object_stage
+    from ..compiler.pipeline import Timings, code_of_text, object_stage
 
     options, clock = Options(**_settings(ns)), Timings()
     report: dict[str, Any] = {"kernel": None, "timings": clock}
@@ -182,14 +182,18 @@ def _from_llvm(text: str, ns: argparse.Namespace, target: Target) -> tuple[bytes
         return text, report
     if ns.emit in ("asm", "opt"):
         return _text_of(text, target, options, ns.emit), report
-    result = object_stage(text, target, options, clock, check=True)
     if ns.emit == "obj":
+        result = object_stage(text, target, options, clock, check=True)
+        _warn(result.messages)
         return bytes(result.object), report
-    code = clock.run("link", lambda: link_stage(result.object))
-    if not code.kernels:
-        raise CodegenError("no kernel", ns.file, "define a function with the calling convention amdgpu_kernel")
-    report["code"] = code
-    return code.image, report
+    report["code"], messages = code_of_text(text, target, options, clock)
+    _warn(messages)
+    return report["code"].image, report
+
+
+def _warn(messages: str) -> None:
+    if messages:
+        print(f"warning: LLVM: {messages}", file=sys.stderr)
 
 
 def _text_of(text: str, target: Target, options: Options, emit: str) -> str:

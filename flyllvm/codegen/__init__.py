@@ -9,13 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .client import CompileResult, compile_llvm
     from .emit import emit_module
-    from .intrinsic_scan import check_llvm_text
+    from .foreign import check_llvm_text
     from .options import Options
 
 _WHERE = {
     "CompileResult": "client",
     "Options": "options",
-    "check_llvm_text": "intrinsic_scan",
+    "check_llvm_text": "foreign",
     "compile_llvm": "client",
     "emit_module": "emit",
 }

@@ -7,7 +7,6 @@ import threading
 
 from ..errors import CodegenError
 from .backend import backend_for
-from .intrinsic_scan import check_llvm_text
 from .levers import choose_passes
 from .options import CODE_OBJECT_VERSIONS, PASSES
 from .process import WorkerDied, WorkerProcess, default_python
@@ -26,7 +25,7 @@ DEFAULT_MEMORY_BYTES = 16 << 30
 _VERSION_FLAG = "amdhsa_code_object_version"
 # A metadata number that no module written by hand or by a compiler reaches.
 _OWN_NODE = 987654321
-_MORE_MEMORY = "split the kernel, or allow more memory with memory_limit_bytes="
+_OWN_FLAG = f"\n!llvm.module.flags = !{{!{_OWN_NODE}}}\n"
 _WANT = ("obj", "asm", "opt")
 
 
@@ -183,18 +182,15 @@ def compile_llvm(
     """
     passes, _ = choose_passes(ir_text, passes)
     _check_arguments(opt_level, passes, cov, want)
-    if "\0" in ir_text:
-        # llvmlite hands LLVM a C string: what follows would be left out in silence.
-        line = ir_text.count("\n", 0, ir_text.index("\0")) + 1
-        raise CodegenError(f"line {line} of the LLVM IR has a NUL character", fix="pass LLVM IR as text")
+    _check_characters(ir_text)
     if check:
+        from .foreign import check_llvm_text
+
         check_llvm_text(ir_text, target)
     backend = backend_for(target)
     if backend.name == "amdgpu" and _VERSION_FLAG not in ir_text:
         # Without the flag LLVM takes version 6, which older drivers refuse; named metadata adds up.
-        ir_text += (
-            f'\n!llvm.module.flags = !{{!{_OWN_NODE}}}\n!{_OWN_NODE} = !{{i32 1, !"{_VERSION_FLAG}", i32 {cov}}}\n'
-        )
+        ir_text += f'{_OWN_FLAG}!{_OWN_NODE} = !{{i32 1, !"{_VERSION_FLAG}", i32 {cov}}}\n'
     request: dict[str, Any] = {
         "op": "compile",
         "ir": ir_text,
@@ -205,11 +201,33 @@ def compile_llvm(
         "passes": passes,
         "want": list(want),
         "memory_limit_bytes": memory_limit_bytes,
+        "check": check,
     }
     answer, words = _ask(request, timeout, pool, in_process)
+    if check and "is not a recognized feature" in words:
+        raise CodegenError(
+            f"LLVM compiled without features that it does not know: {words}",
+            fix='correct the "target-features" of the module, or remove them: the target names its own',
+        )
     return CompileResult(
         answer.get("obj", b""), answer.get("asm", ""), answer.get("opt", ""), answer.get("cpu_ms"), words
     )
+
+
+def _check_characters(ir_text: str) -> None:
+    if "\0" in ir_text:
+        # llvmlite hands LLVM a C string: what follows would be left out in silence.
+        line = ir_text.count("\n", 0, ir_text.index("\0")) + 1
+        raise CodegenError(f"line {line} of the LLVM IR has a NUL character", fix="pass LLVM IR as text")
+    if not ir_text.isascii():
+        try:
+            ir_text.encode()
+        except UnicodeEncodeError as e:
+            line = ir_text.count("\n", 0, e.start) + 1
+            raise CodegenError(
+                f"line {line} of the LLVM IR has a character that is none: {e.object[e.start : e.end]!r}",
+                fix="pass LLVM IR as text, decoded from UTF-8",
+            ) from None
 
 
 def _check_arguments(opt_level: int, passes: str, cov: int, want: Sequence[str]) -> None:
@@ -270,11 +288,11 @@ def _ask(
 
 
 def _advice(death: WorkerDied) -> str:
+    from .llvm_words import MORE_TIME, advice
+
     if death.late:
-        return "split the kernel, or allow more time with timeout="
-    if "bad_alloc" in death.words or "out of memory" in death.words:
-        return _MORE_MEMORY
-    return "avoid what LLVM names"
+        return MORE_TIME
+    return advice(death.words, "avoid what LLVM names")
 
 
 def _refused(answer: dict[str, Any], words: str, ir_text: str) -> CodegenError:
@@ -282,8 +300,10 @@ def _refused(answer: dict[str, Any], words: str, ir_text: str) -> CodegenError:
         return CodegenError(
             answer["error"], fix="run: python -m pip install 'llvmlite>=0.50,<0.51' (or set FLYLLVM_WORKER_PYTHON)"
         )
-    text = answer["error"].strip() + (f"\n{words}" if words else "")
-    fix = _MORE_MEMORY if answer["error"] == "MemoryError" else "correct the LLVM IR"
+    from .llvm_words import MORE_MEMORY, parse_error
+
+    text = parse_error(answer["error"].strip(), ir_text.partition(_OWN_FLAG)[0]) + (f"\n{words}" if words else "")
+    fix = answer.get("fix") or (MORE_MEMORY if answer["error"] == "MemoryError" else "correct the LLVM IR")
     if os.environ.get("FLYLLVM_DUMP_DIR"):
         fix += f"; it is saved as {save_ir(ir_text)}"
     return CodegenError(f"LLVM refuses the module ({answer['stage']}): {text}", fix=fix)

@@ -210,9 +210,11 @@ class WorkerProcess:
     def words(self) -> str:
         """What LLVM printed during the last call, without the request to file a bug and the stack."""
         text = _read_log(self._log).decode("utf-8", "replace")
-        for mark in ("PLEASE submit a bug report", "Stack dump:", "\n #0 "):
-            text = text.partition(mark)[0]
-        return text.strip()[-4000:]
+        if not text:
+            return ""
+        from .llvm_words import tidy
+
+        return tidy(text)
 
     def _trim_log(self) -> None:
         os.lseek(self._log, 0, os.SEEK_SET)

@@ -80,12 +80,34 @@ def target_machine(llvm: Any, request: dict[str, Any]) -> Any:
     return machine
 
 
+class ForeignLayout(ValueError):
+    """The module is laid out for another machine."""
+
+
+def _check_variables(module: Any, machine: Any) -> None:
+    """Checks the LDS of a module, of which LLVM looks at the low 32 bits only."""
+    total = 0
+    for variable in module.global_variables:
+        if str(variable.type) == "ptr addrspace(3)":
+            total += machine.target_data.get_abi_size(variable.global_value_type)
+            if total >= 1 << 31:
+                raise ValueError(f"{total} bytes of LDS, up to @{variable.name}: no GPU has so much")
+
+
 def _module(llvm: Any, request: dict[str, Any], machine: Any, stage: Stage) -> Any:
     """Parses, verifies and optimises, in a context of its own: nothing stays behind."""
     stage.begin("parse")
     module = llvm.parse_assembly(request["ir"], context=llvm.context.create_context())
     stage.begin("verify")
+    layout = str(machine.target_data)
+    if module.data_layout != layout:
+        # LLVM would compile it all the same, with addresses and offsets of another machine.
+        if module.data_layout:
+            raise ForeignLayout(f"its data layout is not that of the target, {layout}, but {module.data_layout}")
+        module.data_layout = layout
     module.verify()
+    if request.get("check"):
+        _check_variables(module, machine)
     passes = request.get("passes", "none")
     if passes != "none":
         stage.begin("passes")
@@ -119,6 +141,9 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
         if "asm" in want:
             stage.begin("assembly")
             out["asm"] = machine.emit_assembly(module)
+    except ForeignLayout as e:
+        fix = "make the module for the target, or remove its line 'target datalayout'"
+        return {"error": str(e), "stage": stage.name, "fix": fix}
     except (RuntimeError, ValueError, MemoryError) as e:
         return {"error": str(e) or type(e).__name__, "stage": stage.name}
     stage.begin("")

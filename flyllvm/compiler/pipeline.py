@@ -137,6 +137,22 @@ def link_stage(object_bytes: bytes) -> CodeObject:
     return CodeObject.from_image(link(object_bytes))
 
 
+def code_of_text(
+    llvm_ir: str, target: Target, options: Options, clock: Timings, **limits: Any
+) -> tuple[CodeObject, str]:
+    """(code object, LLVM's warnings) of LLVM IR text that others wrote, checked before and after.
+
+    Raises:
+        CodegenError: LLVM refuses the module, dies of it, or makes something else of it.
+    """
+    from ..codegen.foreign import check_code
+
+    result = object_stage(llvm_ir, target, options, clock, check=True, **limits)
+    code: CodeObject = clock.run("link", lambda: link_stage(result.object))
+    check_code(llvm_ir, code, target)
+    return code, result.messages
+
+
 def module_of(kernel: Kernel | Module) -> Module:
     """A module around a kernel."""
     from ..ir.core import Module

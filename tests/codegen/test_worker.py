@@ -269,8 +269,8 @@ def test_what_is_printed_to_stdout_does_not_get_between_the_frames() -> None:
     made = compile_llvm(GOOD, GFX942)
     assert made.messages == ""
     # LLVM warns on stderr and goes on.
-    odd = GOOD.replace(") {", ') "target-features"="+nonsense" {', 1)
-    assert "nonsense" in compile_llvm(odd, GFX942).messages
+    odd = GOOD.replace(") {", ') "amdgpu-waves-per-eu"="99" {', 1)
+    assert "desired occupancy was 99" in compile_llvm(odd, GFX942).messages
 
 
 def workers_of(pid: int) -> list[int]:
