@@ -1,4 +1,4 @@
-"""Conversions of 8-bit and 4-bit floats through the target's own instructions.
+"""Conversions of 8-, 6- and 4-bit floats through the target's own instructions.
 
 Which flavour a chip converts is its hardware's: FNUZ on gfx942, OCP on gfx950, gfx12 and gfx1250.
 """
@@ -21,13 +21,15 @@ _FP8 = {
     "f8E4M3FNUZ": ("fp8", "fnuz", 240.0),
     "f8E5M2FNUZ": ("bf8", "fnuz", 57344.0),
 }
+#: (name in the instruction, largest finite number) of the narrower types.
+_NARROW = {"f6E2M3FN": ("fp6", 7.5), "f6E3M2FN": ("bf6", 28.0), "f4E2M1FN": ("fp4", 6.0)}
 _CHIPS = {"ocp": "gfx950, gfx1200, gfx1201 and gfx1250", "fnuz": "gfx942"}
 
 
 def largest(cls: type[Numeric]) -> float | None:
     """The largest finite number of a small float type that can be converted to."""
-    found = _FP8.get(cls.ir.text)
-    return found[2] if found is not None else 6.0 if cls.ir is t.F4E2M1FN else None
+    found = _FP8.get(cls.ir.text) or _NARROW.get(cls.ir.text)
+    return found[-1] if found is not None else None
 
 
 def _refuse(b: Builder, source: type[Numeric], target: type[Numeric], chips: str) -> TargetError:
@@ -99,15 +101,73 @@ def _words(b: Builder, v: Value, per_word: int) -> list[Value]:
     return [b.bitcast(b.vector_slice(joined, i, per_word), t.I32) for i in range(0, t.count_of(joined.type), per_word)]
 
 
+def _block(b: Builder, small: type[Numeric], source: type[Numeric], target: type[Numeric]) -> int:
+    """Elements of the chip's conversions of whole blocks, which 6-bit floats and gfx1250 have; 0 for other forms."""
+    if small.ir.text not in _NARROW:
+        return 0
+    blocks = {"gfx950": 32 if small.width == 6 else 0, "gfx1250": 16 if small.width == 6 else 8}
+    if b.target.processor not in blocks:
+        raise _refuse(b, source, target, "gfx950 and gfx1250")
+    return blocks[b.target.processor]
+
+
+def _padded(b: Builder, v: Value, elem: t.ScalarType, multiple: int) -> Value:
+    """The elements of a scalar or vector as ``elem`` of the same width, and zeros up to a multiple."""
+    count = t.count_of(v.type)
+    whole = b.bitcast(v, t.VectorType(count, elem)) if isinstance(v.type, t.VectorType) else v
+    if not isinstance(whole.type, t.VectorType):
+        whole = b.broadcast(b.bitcast(v, elem), 1)
+    short = -count % multiple
+    zero = b.constant(0.0 if isinstance(elem, t.FloatType) else 0, t.VectorType(short, elem)) if short else None
+    return whole if zero is None else b.concat([whole, zero])
+
+
+def _unpacked(b: Builder, v: Value, source: type[Numeric], per_call: int) -> Value:
+    name, count = _NARROW[source.ir.text][0], t.count_of(v.type)
+    codes = _padded(b, v, t.int_type(source.width), per_call)
+    words, wide = source.width * per_call // 32, t.VectorType(per_call, t.F32)
+    made: list[Value] = []
+    for start in range(0, t.count_of(codes.type), per_call):
+        packed = b.bitcast(b.vector_slice(codes, start, per_call), t.VectorType(words, t.I32) if words > 1 else t.I32)
+        if b.target.processor == "gfx950":
+            call = b.intrinsic(
+                f"llvm.amdgcn.cvt.scalef32.pk32.f32.{name}", wide, [packed, b.constant(1.0, t.F32)], pure=True
+            )
+        else:  # all bytes are the scale 2**0, so it does not matter which one a lane takes
+            ones = b.constant(0x7F7F7F7F, t.I32)
+            call = b.intrinsic(f"llvm.amdgcn.cvt.scale.pk{per_call}.f32.{name}", wide, [packed, ones, 0], pure=True)
+        made += [] if call is None else [call]
+    whole = b.vector_slice(b.concat(made), 0, count)
+    return whole if count > 1 else _shaped(b, b.extract(whole, 0), v)
+
+
+def _packed(b: Builder, v: Value, target: type[Numeric], per_call: int) -> Value:
+    name, count = _NARROW[target.ir.text][0], t.count_of(v.type)
+    values, one = _padded(b, v, t.F32, per_call), b.constant(1.0, t.F32)
+    words = target.width * per_call // 32
+    held = t.VectorType(words, t.I32) if words > 1 else t.I32
+    made: list[Value] = []
+    for start in range(0, t.count_of(values.type), per_call):
+        block = b.vector_slice(values, start, per_call)
+        if b.target.processor == "gfx950":  # the instruction interleaves its two halves
+            even, odd = (b.concat([b.extract(block, i) for i in range(first, per_call, 2)]) for first in (0, 1))
+            call = b.intrinsic(f"llvm.amdgcn.cvt.scalef32.2xpk16.{name}.f32", held, [even, odd, one], pure=True)
+        else:
+            call = b.intrinsic(f"llvm.amdgcn.cvt.scalef32.pk{per_call}.{name}.f32", held, [block, one], pure=True)
+        made += [] if call is None else [b.bitcast(call, t.VectorType(per_call, target.ir))]
+    whole = b.vector_slice(b.concat(made), 0, count)
+    return whole if count > 1 else _shaped(b, b.extract(whole, 0), v)
+
+
 def _widened(b: Builder, v: Value, source: type[Numeric], target: type[Numeric]) -> Value:
     count = t.count_of(v.type)
     if source.ir is t.F8E8M0FNU:
         return _power_of_two(b, v)
+    if (per_call := _block(b, source, source, target)) > 0:
+        return _unpacked(b, v, source, per_call)
     pair = t.VectorType(2, t.F32)
     made: list[Value | None]
     if source.ir is t.F4E2M1FN:
-        if b.target.processor != "gfx950":
-            raise _refuse(b, source, target, "gfx950")
         one = b.constant(1.0, t.F32)
         made = [
             b.intrinsic("llvm.amdgcn.cvt.scalef32.pk.f32.fp4", pair, [w, one, i], pure=True)
@@ -139,9 +199,9 @@ def _power_of_two(b: Builder, v: Value) -> Value:
 
 def _narrowed(b: Builder, v: Value, source: type[Numeric], target: type[Numeric]) -> Value:
     count = t.count_of(v.type)
+    if (per_call := _block(b, target, source, target)) > 0:
+        return _packed(b, v, target, per_call)
     if target.ir is t.F4E2M1FN:
-        if b.target.processor != "gfx950":
-            raise _refuse(b, source, target, "gfx950")
         per_word, scale = 8, [b.constant(1.0, t.F32)]
         name, bits = "llvm.amdgcn.cvt.scalef32.pk.fp4.f32", 32
     else:

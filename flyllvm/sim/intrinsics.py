@@ -241,7 +241,9 @@ def _matrix(c: Compiler, inst: Inst, name: str) -> list[Op]:
         (c.literal(o) if i in literal else None, c.slot(o)) for i, o in enumerate(inst.operands) if i not in positions
     ]
     waves_of = (-1,)
-    whole_waves, assumed = matrix.ignores_exec(name), matrix.assumption(name)
+    # A literal scale is the same in every lane, the inactive ones too.
+    same_scale = name.startswith("cvt.scale.") and c.literal(inst.operands[1]) is not None
+    whole_waves, assumed = matrix.ignores_exec(name) and not same_scale, matrix.assumption(name)
 
     def run(r: list[Any], m: Machine) -> None:
         if assumed:

@@ -292,7 +292,8 @@ def test_saturating_fp8_conversion_clamps() -> None:
         ("gfx942", fx.Float8E4M3FN, "gfx950, gfx1200"),
         ("gfx950", fx.Float8E4M3FNUZ, "it exists on gfx942"),
         ("gfx90a", fx.Float8E5M2, "gfx950, gfx1200"),
-        ("gfx942", fx.Float4E2M1FN, "it exists on gfx950"),
+        ("gfx942", fx.Float4E2M1FN, "it exists on gfx950 and gfx1250"),
+        ("gfx1201", fx.Float6E2M3FN, "it exists on gfx950 and gfx1250"),
     ],
 )  # fmt: skip
 def test_conversion_that_the_chip_lacks_is_refused_by_name(arch: str, cls: type[fx.Numeric], chips: str) -> None:
@@ -313,6 +314,36 @@ def fp4_round_trip(x: fx.Tensor, y: fx.Tensor):
 def test_fp4_conversions_compile_on_gfx950() -> None:
     text = flyc.compile(fp4_round_trip, "f32[512]{align=16}", "bf16[512]{align=16}", arch="gfx950").assembly
     assert text.count("v_cvt_scalef32_pk_fp4_f32") == 4 and text.count("v_cvt_scalef32_pk_f32_fp4") == 4
+
+
+NARROW = {
+    fx.Float4E2M1FN: ml_dtypes.float4_e2m1fn, fx.Float6E2M3FN: ml_dtypes.float6_e2m3fn,
+    fx.Float6E3M2FN: ml_dtypes.float6_e3m2fn,
+}  # fmt: skip
+
+
+@pytest.mark.llvm
+@pytest.mark.sim
+@pytest.mark.parametrize("arch", ["gfx950", "gfx1250"])
+@pytest.mark.parametrize("cls", NARROW, ids=str)
+@pytest.mark.parametrize("count", [1, 3, 32])
+def test_narrow_floats_convert_both_ways_in_blocks(arch: str, cls: type[fx.Numeric], count: int) -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def there_and_back(x: fx.Tensor, y: fx.Tensor):
+        lane = fx.thread_idx.x
+        if lane < 40:  # some lanes of a wave only
+            held = fx.Vector.from_elements([x[lane * count + i] for i in fx.range_constexpr(count)])
+            wide = held.to(cls, saturate=True).to(fx.Float32)
+            for i in fx.range_constexpr(count):
+                y[lane * count + i] = wide[i]
+
+    x = (np.random.default_rng(0).standard_normal(64 * count) * 3).astype(np.float32)
+    y = np.zeros_like(x)
+    art = flyc.compile(there_and_back, x, y, arch=arch)
+    art.simulate(x, y, grid=(1,), block=(64,))
+    limit = float(ml_dtypes.finfo(NARROW[cls]).max)
+    want = np.clip(x, -limit, limit).astype(NARROW[cls]).astype(np.float32)
+    np.testing.assert_array_equal(y, np.where(np.arange(64).repeat(count) < 40, want, 0))
 
 
 @pytest.mark.sim
