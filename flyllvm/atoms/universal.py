@@ -101,6 +101,10 @@ class UniversalFma(StatelessMma):
         """``contract`` lets the target round once; it need not."""
         return em.binary("fadd", em.binary("fmul", a, b, "contract"), c, "contract")
 
+    def describe(self) -> dict[str, object]:
+        """The row as ``flyllvm atoms --json`` prints it; ``flops`` and ``bytes`` are per thread."""
+        return super().describe() | {"flops": 2, "bytes": self.types[0].bits // 2}
+
 
 FMA_TYPES = {str(elem): elem for elem in (t.F16, t.BF16, t.F32, t.F64)}
 

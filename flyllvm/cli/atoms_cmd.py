@@ -12,6 +12,7 @@ from ..atoms import all_families, all_rows
 from ..atoms.contract import indices, static_size
 from ..atoms.copy_op import CopyAtomOp
 from ..atoms.mma_op import MmaAtomOp
+from ..atoms.rows import RowMma
 from ..errors import AtomError
 from ..ir.protocols import parse_payload
 from ..target import CHIPS, Target
@@ -102,20 +103,20 @@ def _unknown(what: str) -> AtomError:
 
 def show_table(ops: list[Atom], target: Target | None) -> str:
     """One line a row; cycles and instruction are those of the target where there is one."""
-    lines = [("atom", "blocks", "cycles", "flops", "instruction" if target else "targets", "intrinsic")]
+    lines = [("atom", "blocks", "cycles", "flops", "bytes", "instruction" if target else "targets", "intrinsic")]
     for op in ops:
         row = op.describe()
         blocks = str(row.get("blocks", ""))
         flops = str(row.get("flops", ""))
         where = _instruction(row, target.processor) if target else _targets(op)
-        lines.append((op.name, blocks, _cycles(row, target), flops, where, str(op.intrinsic or "-")))
+        cost = (_cycles(row, target), flops, str(row["bytes"]))
+        lines.append((op.name, blocks, *cost, where, str(op.intrinsic or "-")))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     text = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in lines]
     on = f" on {target}" if target else ""
     unseen = sum(not op.checked_on_hardware for op in ops)
-    return "\n".join(
-        [*text, "", f"{len(ops)} rows{on}, {unseen} not checked on hardware; cycles and flops of one wave"]
-    )
+    units = "cycles, flops and bytes (read and written) of one wave, of copies bytes of one thread"
+    return "\n".join([*text, "", f"{len(ops)} rows{on}, {unseen} not checked on hardware; {units}"])
 
 
 def _targets(op: Atom) -> str:
@@ -148,6 +149,9 @@ def show_atom(op: Atom) -> str:
         tail = f", {cost} cycles" if cost is not None else ""
         name = _instruction(row, processor) if isinstance(instructions, dict) else "-"
         lines.append(f"  {processor:12}  {name}{tail}")
+    work = f"{row['flops']} flops, " if "flops" in row else ""
+    per = "wave" if isinstance(op, RowMma) else "thread"
+    lines.append(f"  cost          {work}{row['bytes']} bytes a {per}")
     lines.append(f"  on hardware   {'checked' if op.checked_on_hardware else 'not checked'}")
     state = row.get("state")
     for field in state if isinstance(state, list) else []:

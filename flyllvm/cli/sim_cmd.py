@@ -104,6 +104,7 @@ def _dims(name: str, text: str) -> tuple[int, ...]:
 
 
 def _simulate(ns: argparse.Namespace, text: str) -> int:
+    from ..atoms.cost import matrix_cycles
     from ..sim import simulate
     from .sim_args import Argument, compare, read_argument
 
@@ -116,6 +117,7 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
         source_name=ns.file, progress=_progress(), checks=ns.checks, profile=ns.profile or bool(ns.html),
         max_steps=ns.max_steps, printf_to=sys.stderr if ns.json else None,
     )  # fmt: skip
+    report.matrix_cycles = matrix_cycles(report.instructions, report.target.partition(":")[0])
     results = [
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected
     ]  # fmt: skip

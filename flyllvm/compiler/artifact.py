@@ -179,9 +179,10 @@ class Artifact:
             LaunchError: Arguments or block size do not fit.
             SimError: The kernel has a fault.
         """
+        from ..atoms.cost import matrix_cycles
         from ..runtime.simulated import simulate_launch
 
-        return simulate_launch(
+        report = simulate_launch(
             self.llvm_ir,
             self.name,
             _three(grid, "grid"),
@@ -191,6 +192,8 @@ class Artifact:
             self._dynamic_lds(dynamic_lds_bytes),
             **options,
         )
+        report.matrix_cycles = matrix_cycles(report.instructions, self.target.processor)
+        return report
 
     def __call__(self, *args: Any, grid: Any, block: Any = None, smem: int | None = None, stream: Any = None) -> None:
         """Launches the kernel: device arrays on a GPU, host arrays in the simulator.

@@ -25,6 +25,7 @@ class SimReport:
         instructions: Dynamic instructions, counted per wave, by kind.
         lane_instructions: Dynamic instructions, counted per running lane.
         matrix_flops: Multiplications and additions of matrix instructions.
+        matrix_cycles: Issue cycles of matrix instructions, summed over waves, where the caller knows their costs.
         divergences: Branches at which lanes of a chunk went both ways.
         clipped: Lanes whose buffer access went past the end of the descriptor, by author's location.
         warnings: What is legal but probably not meant.
@@ -41,6 +42,7 @@ class SimReport:
         self.instructions: dict[str, int] = {}
         self.lane_instructions = 0
         self.matrix_flops = 0
+        self.matrix_cycles: int | None = None
         self.divergences = 0
         self.clipped: dict[str, int] = {}
         self.warnings: list[str] = []
@@ -74,11 +76,12 @@ class SimReport:
     def render(self) -> str:
         """The report as text."""
         total = sum(self.instructions.values())
+        cycles = f" in {self.matrix_cycles} issue cycles" if self.matrix_cycles is not None else ""
         lines = [
             f"@{self.kernel} on {self.target}: grid {_dims(self.grid)}, block {_dims(self.block)}, "
             f"LDS {self.lds_bytes} bytes, {self.seconds:.3f} s, no fault found",
             f"  {total} wave instructions, {self.lane_instructions} lane instructions, "
-            f"{self.matrix_flops} matrix FLOPs, {self.divergences} divergent branches",
+            f"{self.matrix_flops} matrix FLOPs{cycles}, {self.divergences} divergent branches",
         ]
         for kind, count in sorted(self.instructions.items(), key=lambda item: -item[1]):
             lines.append(f"  {count:>12}  {kind}")

@@ -29,13 +29,16 @@ def fails(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     return captured.err
 
 
+UNITS = "cycles, flops and bytes (read and written) of one wave, of copies bytes of one thread"
+
+
 def test_without_arguments_every_row_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     lines = run(capsys).splitlines()
     names = [op.name for op in all_rows()]
     assert [line for line in lines[1:] if any(line.startswith(name + " ") for name in names)] == lines[
         1 : 1 + len(names)
     ]
-    assert lines[-1] == f"{len(names)} rows, {len(names)} not checked on hardware; cycles and flops of one wave"
+    assert lines[-1] == f"{len(names)} rows, {len(names)} not checked on hardware; " + UNITS
 
 
 @pytest.mark.parametrize("target", CHIPS)
@@ -79,6 +82,17 @@ def test_a_copy_shows_its_state(capsys: pytest.CaptureFixture[str]) -> None:
     text = run(capsys, "cdna3.buffer_copy_lds<128>")
     assert "soffset: i32 in elements, default 0" in text
     assert "imm_offset: i32 in bytes, a compile-time constant, default 0" in text
+
+
+def test_every_row_has_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["atom"]: row for row in json.loads(run(capsys, "--json"))}
+    for row in rows.values():
+        assert row["bytes"] > 0
+        if "shape_mnk" in row:
+            m, n, k = row["shape_mnk"]
+            assert row["flops"] == 2 * m * n * k * row["blocks"]
+    assert rows[NAME]["bytes"] == 64 * (8 + 8 + 16 + 16) and rows[NAME]["cycles_by_target"]["gfx942"] == 16
+    assert "cost          8192 flops, 3072 bytes a wave" in run(capsys, NAME)
 
 
 def test_a_mnemonic_selects_its_family(capsys: pytest.CaptureFixture[str]) -> None:
