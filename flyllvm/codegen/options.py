@@ -28,7 +28,7 @@ class Options:
         source_prefix: Prefix cut from source paths in line tables; a path without it is cut to its file name.
         materialise_state: Whether every atom state is built as an LLVM struct where it is made, not only where it
             crosses a branch or a loop.
-        preload_kernargs: Leading kernel arguments to preload into scalar registers (gfx90a, gfx942, gfx950).
+        preload_kernargs: Leading kernel arguments to preload into scalar registers, 0 to 16 (gfx90a, gfx942, gfx950).
 
     Raises:
         CodegenError: A value outside its legal set.
@@ -64,6 +64,10 @@ class Options:
         ):
             if value not in legal:
                 raise CodegenError(f"option {name} = {value!r}", fix=f"use one of: {', '.join(map(str, legal))}")
+        if not isinstance(preload_kernargs, int) or not 0 <= preload_kernargs <= 16:
+            raise CodegenError(
+                f"option preload_kernargs = {preload_kernargs!r}", fix="use 0 to 16: that many scalar registers exist"
+            )
         for flag in fast_math:
             if flag not in FASTMATH:
                 raise CodegenError(f"option fast_math holds {flag!r}", fix=f"use: {', '.join(FASTMATH)}")

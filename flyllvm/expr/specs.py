@@ -7,6 +7,8 @@ stride, in that order.  The text form is that of the command line:
 
 from __future__ import annotations
 
+from itertools import count
+
 from .. import layout as L
 from ..errors import ParseError, TraceError
 from ..ir import types as t
@@ -74,7 +76,7 @@ class TensorSpec:
     def declare(self, kernel: Kernel, name: str, attrs: dict[str, Any]) -> Tensor:
         """Adds the arguments to a kernel and returns the tensor they make."""
         ptr = kernel.add_arg(t.PtrType(self.dtype.ir, "global", self.align), name, align=self.align, **attrs)
-        counter = iter(range(64))
+        counter = count()
 
         def leaf(x: Any) -> Any:
             if isinstance(x, tuple):
