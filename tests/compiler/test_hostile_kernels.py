@@ -137,7 +137,7 @@ def tensor_as_condition(A: fx.Tensor) -> None:
 
 
 def elements_by_python(A: fx.Tensor) -> None:
-    A[0] = sum([x for x in A])
+    A[0] = sum(x for x in A)
 
 
 def result_of_a_kernel(A: fx.Tensor) -> Any:
@@ -262,7 +262,7 @@ def test_a_tensor_of_forty_dimensions_compiles() -> None:
     assert len(made.code_object.kernels["corner"].args) == 1 + 40 + 39
 
 
-@pytest.mark.parametrize("block", [(0, 1, 1), (-64, 1, 1), (1.5, 1, 1), "64", (1, 1, 1, 1), (2**40, 1, 1), (64, 64, 64)])
+@pytest.mark.parametrize("block", [(0, 1, 1), (-64, 1, 1), (1.5, 1, 1), "64", (1,) * 4, (2**40, 1, 1), (64, 64, 9)])
 def test_blocks_that_no_gpu_runs_are_refused(block: Any) -> None:
     with pytest.raises(TraceError, match=r"fix: (use one to three positive ints|gfx942 runs at most 1024)"):
         compiled(one, *I32, block=block)
