@@ -25,6 +25,9 @@ class Chip:
         vgpr_total: Vector registers per lane and SIMD (architectural and accumulation together).
         vgpr_granule: Allocation granule of vector registers, in registers.
         max_waves_per_simd: Waves a SIMD can hold.
+        lds_granule: Allocation granule of LDS, in bytes.
+        lds_unit_bytes: LDS that four SIMDs share (a compute unit of CDNA, two of them on RDNA), in bytes.
+        max_barriers: Workgroups of several waves that four SIMDs can hold.
         buffer_flags: Flags of a raw buffer descriptor with the byte range check on: word 3, or on gfx1250 four bits.
         xnack_fixed: Value of xnack that cannot be switched, or ``None``.
 
@@ -39,6 +42,9 @@ class Chip:
         "fp8",
         "lds_banks",
         "lds_bytes",
+        "lds_granule",
+        "lds_unit_bytes",
+        "max_barriers",
         "max_waves_per_simd",
         "max_workgroup_size",
         "name",
@@ -61,6 +67,7 @@ class Chip:
         vgpr_total: int = 512,
         vgpr_granule: int = 8,
         max_waves_per_simd: int = 8,
+        lds_granule: int = 512,
         buffer_flags: int = 0x27000,
     ) -> None:
         self.name = name
@@ -75,6 +82,10 @@ class Chip:
         self.vgpr_total = vgpr_total
         self.vgpr_granule = vgpr_granule
         self.max_waves_per_simd = max_waves_per_simd
+        self.lds_granule = lds_granule
+        pairs = family.startswith("rdna")
+        self.lds_unit_bytes = 2 * lds_bytes if pairs else lds_bytes
+        self.max_barriers = 32 if pairs else 16
         self.buffer_flags = buffer_flags
 
 
@@ -88,7 +99,7 @@ CHIPS: dict[str, Chip] = {
     for chip in (
         Chip("gfx90a", "cdna2", 0x3F, (64,), 64 * _KIB, features=_CDNA),
         Chip("gfx942", "cdna3", 0x4C, (64,), 64 * _KIB, features=_CDNA, fp8="fnuz"),
-        Chip("gfx950", "cdna4", 0x4F, (64,), 160 * _KIB, features=_CDNA, fp8="ocp", lds_banks=64),
+        Chip("gfx950", "cdna4", 0x4F, (64,), 160 * _KIB, features=_CDNA, fp8="ocp", lds_banks=64, lds_granule=1280),
         Chip(
             "gfx1100", "rdna3", 0x41, (32, 64), 64 * _KIB,
             vgpr_total=1536, vgpr_granule=24, max_waves_per_simd=16, buffer_flags=_RDNA_FLAGS,
@@ -106,12 +117,42 @@ CHIPS: dict[str, Chip] = {
         # descriptor that LLVM 22.1 builds (base in bits 0-56, records in 57-101).  Not run on hardware.
         Chip(
             "gfx1250", "gfx1250", 0x49, (32,), 320 * _KIB, features=("xnack",), fp8="ocp",
-            vgpr_total=1024, vgpr_granule=16, max_waves_per_simd=16, lds_banks=64, buffer_flags=0,
+            vgpr_total=1024, vgpr_granule=16, max_waves_per_simd=16, lds_banks=64, lds_granule=2048,
+            buffer_flags=0,
         ),
     )
 }  # fmt: skip
 
 _SIGNS = {"+": True, "-": False}
+_SIMDS = 4
+
+
+class Occupancy:
+    """How many waves of a kernel a SIMD can hold at once (the fullest of four), and what sets the limit.
+
+    Attributes:
+        waves_per_simd: The result.
+        limits: Waves per SIMD that each resource alone would allow: ``waves`` (slots), ``vgprs``, ``sgprs``, and where
+            the workgroup's size is known ``lds`` and ``workgroups`` (barriers).
+        limited_by: The resource with the lowest limit.
+        workgroups: Workgroups that four SIMDs hold, where the size is known, else 0.
+
+    Source: LLVM AMDGPUBaseInfo (granules, totals, waves for a number of registers, barriers).
+    """
+
+    __slots__ = ("limited_by", "limits", "waves_per_simd", "workgroups")
+
+    def __init__(self, limits: dict[str, int], workgroups: int) -> None:
+        self.limits, self.workgroups = limits, workgroups
+        self.limited_by = min(limits, key=lambda name: limits[name])
+        self.waves_per_simd = limits[self.limited_by]
+
+    def to_dict(self) -> dict[str, object]:
+        """All attributes as JSON-ready values."""
+        return {
+            "waves_per_simd": self.waves_per_simd, "limited_by": self.limited_by, "limits": self.limits,
+            "workgroups": self.workgroups,
+        }  # fmt: skip
 
 
 class Target:
@@ -182,6 +223,36 @@ class Target:
         if len(self.chip.waves) > 1:
             parts.append(f"+wavefrontsize{self.wave_size}")
         return ",".join(parts)
+
+    def occupancy(self, vgprs: int, sgprs: int = 0, lds_bytes: int = 0, workgroup_size: int | None = None) -> Occupancy:
+        """The waves of a kernel that a SIMD can hold.
+
+        Args:
+            vgprs: Vector registers of a lane, accumulation registers among them where the chip has one file.
+            sgprs: Scalar registers of a wave.
+            lds_bytes: LDS of a workgroup, in bytes.
+            workgroup_size: Work items in a workgroup; without it LDS sets no limit.
+        """
+        chip = self.chip
+        # In wave64 mode a register of an RDNA chip is two of wave32's.
+        share = 2 if self.wave_size == 64 and len(chip.waves) > 1 else 1
+        granule = chip.vgpr_granule // share
+        used = -(-max(vgprs, 1) // granule) * granule
+        limits = {"waves": chip.max_waves_per_simd, "vgprs": min(chip.vgpr_total // share // used, 64) or 1}
+        if chip.family.startswith("cdna"):
+            limits["sgprs"] = 10 if sgprs <= 80 else 9 if sgprs <= 88 else 8 if sgprs <= 100 else 7
+        workgroups = 0
+        if workgroup_size is not None:
+            waves = -(-workgroup_size // self.wave_size)
+            workgroups = max(min(limits.values()) * _SIMDS // waves, 1)
+            groups = {"workgroups": chip.max_barriers if waves > 1 else workgroups}
+            if lds_bytes:
+                groups["lds"] = chip.lds_unit_bytes // (-(-lds_bytes // chip.lds_granule) * chip.lds_granule)
+            for name, count in groups.items():
+                if count < workgroups:
+                    limits[name] = max(-(-count * waves // _SIMDS), 1)
+            workgroups = max(min(workgroups, *groups.values()), 1)
+        return Occupancy(limits, workgroups)
 
     def __str__(self) -> str:
         return ":".join([self.chip.name, *(f + ("+" if on else "-") for f, on in self.features.items())])

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
+    from ..sim.report import SimReport
+
 _SCALAR_HELP = "i32:7, f32:0.5"
 _TYPES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"
 
@@ -38,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--rtol", type=float, default=0.0, help="relative tolerance of --expect (default 0: equal)")
     parser.add_argument("--atol", type=float, default=0.0, help="absolute tolerance of --expect (default 0)")
-    parser.add_argument("--profile", action="store_true", help="table per line: traffic, coalescing, bank conflicts")
+    parser.add_argument(
+        "--profile", action="store_true", help="table per line: traffic, coalescing, bank conflicts; occupancy"
+    )
     parser.add_argument("--html", metavar="FILE", help="write the report as an HTML page; implies --profile")
     parser.add_argument("--checks", default="default", choices=("none", "default", "all"), help="which checkers run")
     parser.add_argument("--check-all", action="store_const", const="all", dest="checks", help="short for --checks all")
@@ -111,13 +115,16 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     arguments: list[Argument] = [read_argument(text, i) for i, text in enumerate(ns.args)]
     expected = [_split_expect(item) for item in ns.expect]
     before = [a.snapshot() for a in arguments]
+    profiled = ns.profile or bool(ns.html)
     report = simulate(
         text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block),
         args=[a.value for a in arguments], target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave,
-        source_name=ns.file, progress=_progress(), checks=ns.checks, profile=ns.profile or bool(ns.html),
+        source_name=ns.file, progress=_progress(), checks=ns.checks, profile=profiled,
         max_steps=ns.max_steps, printf_to=sys.stderr if ns.json else None,
     )  # fmt: skip
     report.matrix_cycles = matrix_cycles(report.instructions, report.target.partition(":")[0])
+    if profiled:
+        _add_resources(report, text, ns)
     results = [
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected
     ]  # fmt: skip
@@ -138,6 +145,23 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     for r in () if ns.json else failed:  # the JSON has them
         print(f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _add_resources(report: SimReport, text: str, ns: argparse.Namespace) -> None:
+    """Compiles the module for the registers and the LDS that its kernel takes; a warning where LLVM cannot."""
+    from ..codegen.options import Options
+    from ..compiler.pipeline import Timings, link_stage, object_stage
+    from ..target import Target
+
+    target = Target.parse(ns.arch, ns.wave)
+    # Other compilers' LLVM may spell the triple in ways that this one does not know.
+    text = "\n".join(line for line in text.split("\n") if not line.startswith(("target triple", "target datalayout")))
+    try:
+        code = link_stage(object_stage(text, target, Options(), Timings(), check=True).object)
+    except FlyError as error:
+        report.warnings.append(f"no occupancy: LLVM cannot compile this module: {error.what.splitlines()[0]}")
+        return
+    report.add_resources(code.kernels[report.kernel], target)
 
 
 def _split_expect(text: str) -> tuple[int | None, str]:

@@ -11,30 +11,14 @@ if TYPE_CHECKING:
     from .artifact import Artifact
     from .sweep import Trial
 
-_SIMDS = 4
-
 
 def waves_per_simd(artifact: Artifact) -> int:
-    """Waves of the kernel that a SIMD can hold at once: by vector registers, and by LDS where the block size is known.
-
-    Units: LDS of a compute unit (CDNA) or of a pair of them (RDNA) feeds four SIMDs.
-    """
-    target, info = artifact.target, artifact.code_object.kernels[artifact.name]
-    chip = target.chip
-    cdna = chip.family.startswith("cdna")
-    # In wave64 mode a register of an RDNA chip is two of wave32's.
-    file = chip.vgpr_total if cdna or target.wave_size == 32 else chip.vgpr_total // 2
-    granule = chip.vgpr_granule if cdna or target.wave_size == 32 else chip.vgpr_granule // 2
+    """Waves of the kernel that a SIMD can hold at once: by registers, and by LDS where the block size is known."""
+    info, block = artifact.code_object.kernels[artifact.name], artifact.known_block_size
+    size = None if block is None else block[0] * block[1] * block[2]
     # The metadata's vector registers hold the accumulation registers too, where the file is one.
-    used = max(info.vgpr_count, 1)
-    waves = min(chip.max_waves_per_simd, file // (-(-used // granule) * granule))
-    block = artifact.known_block_size
     lds = info.lds_bytes + (artifact.dynamic_lds_bytes or 0)
-    if block is not None and lds:
-        in_group = -(-(block[0] * block[1] * block[2]) // target.wave_size)
-        groups = (target.lds_bytes if cdna else 2 * target.lds_bytes) // lds
-        waves = min(waves, max(groups * in_group // _SIMDS, 1))
-    return int(waves)
+    return artifact.target.occupancy(info.vgpr_count, info.sgpr_count, lds, size).waves_per_simd
 
 
 def _registers(f: dict[str, Any]) -> tuple[float, ...]:

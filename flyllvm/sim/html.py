@@ -27,6 +27,7 @@ def page(report: SimReport) -> str:
 <h1>@{escape(report.kernel)} on {escape(report.target)}</h1>
 <p>grid {"x".join(map(str, report.grid))}, block {"x".join(map(str, report.block))}, LDS {report.lds_bytes} bytes,
 {report.matrix_flops} matrix FLOPs, {report.divergences} divergent branches, {report.clipped_lanes} clipped lanes</p>
+{_occupancy(report.occupancy)}
 {warnings}
 <table><tr><th>waves<th>lanes/wave<th>global bytes<th>64 B segments<th>used<th>LDS bytes<th>conflict<th>clipped
 <th style="text-align:left">line</tr>
@@ -35,6 +36,14 @@ def page(report: SimReport) -> str:
 {_bank_map(report.banks)}
 <p class=note>{escape(report.footer)}</p></html>
 """
+
+
+def _occupancy(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    from .report import occupancy_lines
+
+    return f"<p>{'<br>'.join(map(escape, occupancy_lines(found)))}</p>"
 
 
 def _row(row: dict[str, Any], total: int) -> str:

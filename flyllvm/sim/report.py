@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .profile import table
 
-FOOTER = (
-    "Checked: the LLVM IR as written. Out of scope: waits and hazards that LLVM's back end inserts after it, "
-    "occupancy, timing."
-)
+if TYPE_CHECKING:
+    from ..target import Target
+
+FOOTER = "Checked: the LLVM IR as written. Out of scope: waits and hazards that LLVM's back end adds to it, and timing."
 
 
 class SimReport:
@@ -32,6 +32,8 @@ class SimReport:
         lds_bytes: LDS of a workgroup.
         lines: Counts per author's line, see `profile.rows_by_line`.
         profiled: Memory traffic and bank conflicts were counted.
+        occupancy: Registers and LDS of the code object, and how many waves they allow (`Occupancy.to_dict`); ``None``
+            where it is not known.
         banks: Words that each LDS bank was asked for, per LDS instruction (location and text).
         footer: What the report does not cover.
     """
@@ -50,12 +52,28 @@ class SimReport:
         self.lines: list[dict[str, Any]] = []
         self.profiled = False
         self.banks: dict[str, list[int]] = {}
+        self.occupancy: dict[str, Any] | None = None
         self.footer = FOOTER
 
     @property
     def clipped_lanes(self) -> int:
         """Lanes whose buffer access was clipped."""
         return sum(self.clipped.values())
+
+    def add_resources(self, resources: Any, target: Target) -> None:
+        """Adds what the code object's registers and LDS allow.
+
+        Args:
+            resources: A ``KernelInfo``: ``vgpr_count`` (all vector registers), ``agpr_count``, ``sgpr_count``,
+                ``lds_bytes``, ``scratch_bytes``, and the numbers of spilled registers.
+            target: Where it runs.
+        """
+        size = self.block[0] * self.block[1] * self.block[2]
+        lds = max(int(resources.lds_bytes), self.lds_bytes)
+        found = target.occupancy(resources.vgpr_count, resources.sgpr_count, lds, size)
+        names = ("vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count", "scratch_bytes")
+        used = {name: int(getattr(resources, name)) for name in names}
+        self.occupancy = {**found.to_dict(), **used, "lds_bytes": lds}
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as JSON-ready values."""
@@ -87,10 +105,31 @@ class SimReport:
             lines.append(f"  {count:>12}  {kind}")
         for where, count in self.clipped.items():
             lines.append(f"  {count:>12}  lanes clipped by the descriptor at {where}")
+        if self.occupancy is not None:
+            lines.extend(f"  {text}" for text in occupancy_lines(self.occupancy))
         if self.profiled:
             lines.extend(table(self.lines))
         lines.extend(f"  warning: {text}" for text in self.warnings)
         return "\n".join([*lines, f"  {self.footer}"])
+
+
+_RESOURCES = {"vgprs": "vector registers", "sgprs": "scalar registers", "lds": "LDS", "waves": "wave slots",
+              "workgroups": "workgroup slots"}  # fmt: skip
+
+
+def occupancy_lines(found: dict[str, Any]) -> list[str]:
+    """The occupancy as text."""
+    limits = ", ".join(f"{_RESOURCES[name]} {count}" for name, count in found["limits"].items())
+    spills = found["vgpr_spill_count"] + found["sgpr_spill_count"]
+    spilled = f", {spills} registers spilled" if spills else ""
+    return [
+        f"occupancy: {found['waves_per_simd']} waves per SIMD, limited by {_RESOURCES[found['limited_by']]}; "
+        f"{found['workgroups']} workgroups on four SIMDs",
+        f"  waves that each would allow: {limits}",
+        f"  used: {found['vgpr_count']} vector registers ({found['agpr_count']} for accumulation), "
+        f"{found['sgpr_count']} scalar, {found['lds_bytes']} bytes of LDS, {found['scratch_bytes']} of scratch"
+        + spilled,
+    ]
 
 
 def _dims(dims: tuple[int, ...]) -> str:

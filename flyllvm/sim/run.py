@@ -102,6 +102,7 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
     profile: bool = False,
     printf_to: TextIO | None = None,
+    resources: Any = None,
 ) -> SimReport:
     """Runs a kernel over NumPy arrays, from its LLVM IR text, with all default checks.
 
@@ -120,11 +121,13 @@ def simulate(
         checks: ``none`` (bounds and barriers only), ``default``, or ``all`` (global races, overflow, uniformity too).
         max_steps: Basic blocks that a chunk of workgroups may run before it counts as endless.
         source_name: File name for locations without debug information.
-        profile: Count memory segments and LDS bank conflicts per line (slower).
+        profile: Count memory segments and LDS bank conflicts per line (slower), and tell the occupancy.
         progress: Called with the number of workgroups done and of all, after each chunk.
         printf_to: Where the lines of a kernel that prints go; by default ``sys.stdout``.  They are written while it
             runs, after each chunk of workgroups and where a fault is found.  Such a kernel's trailing argument is made
             here if it is left out.
+        resources: The ``KernelInfo`` of the code object, for the report's occupancy; by default, with ``profile``, that
+            of the artifact.
 
     Raises:
         ParseError: The text is malformed.
@@ -150,7 +153,12 @@ def simulate(
         setup.write_lines(printf_to, last=first + step >= total)
         if progress is not None:
             progress(min(first + step, total), total)
-    return setup.finish()
+    report = setup.finish()
+    if resources is None and profile and hasattr(ir_text, "code_object"):
+        resources = ir_text.code_object.kernels[report.kernel]
+    if resources is not None:
+        report.add_resources(resources, launch.program.target)
+    return report
 
 
 class Setup:

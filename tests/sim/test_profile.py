@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import flyllvm.compiler as flyc
+import flyllvm.expr as fx
 from flyllvm.sim import SimReport, simulate
 from flyllvm.sim.profile import bank_cycles
 from tests.sim.kernels import LDS, gemm, kernel, line_of
@@ -87,3 +89,24 @@ def test_html_page_shows_lines_conflicts_and_banks() -> None:
     parser.handle_starttag = lambda tag, attrs: seen.append(tag)  # type: ignore[method-assign]
     parser.feed(page)
     assert seen.count("rect") == 32 and seen.count("table") == 1 and seen.count("tr") == 1 + len(report.lines)
+
+
+@pytest.mark.llvm
+def test_occupancy_comes_from_the_registers_and_lds_of_the_code_object() -> None:
+    @flyc.kernel(known_block_size=(256, 1, 1))
+    def through_lds(x: fx.Tensor):
+        lds = fx.make_view(fx.shared_memory(fx.Float32, 5000), fx.make_layout(5000, 1))
+        lds[fx.thread_idx.x] = x[fx.thread_idx.x]
+        fx.barrier()
+        x[fx.thread_idx.x] = lds[255 - fx.thread_idx.x]
+
+    x = np.arange(256, dtype=np.float32)
+    art = flyc.compile(through_lds, x, arch="gfx942")
+    report = simulate(art, grid=1, block=256, args=[x], profile=True)
+    info = art.code_object.kernels[art.name]
+    found = report.occupancy
+    assert found["waves_per_simd"] == 3 and found["limited_by"] == "lds" and found["workgroups"] == 3
+    assert found["vgpr_count"] == info.vgpr_count and found["lds_bytes"] == 20000
+    assert "occupancy: 3 waves per SIMD, limited by LDS" in report.render()
+    assert "limited by LDS" in report.to_html() and '"limited_by": "lds"' in report.to_json()
+    assert simulate(art, grid=1, block=256, args=[x]).occupancy is None
