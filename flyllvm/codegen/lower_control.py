@@ -138,10 +138,6 @@ def _close_phis(
             )
 
 
-#: Constant steps up to here are those of tiles; larger and run-time ones are those of a grid.
-_SMALL_STEP = 1 << 12
-
-
 def _for(lw: Lowering, op: Op) -> None:
     """A loop that tests at its end, behind a guard that tests once before it."""
     em = lw.em
@@ -156,6 +152,8 @@ def _for(lw: Lowering, op: Op) -> None:
         return
     loop, leave = em.new_labels("loop", "exit")
     guard = _guard(lw, op, lower, upper, step)
+    safe, power = _stays_in_type(op, lower, upper, step), _is_power(step)
+    stop = upper if safe else _end(lw, lower, upper, step) if power else _limit(lw, op, upper, step)
     entry = em.block
     em.push_loop()
     if guard is None:
@@ -169,11 +167,7 @@ def _for(lw: Lowering, op: Op) -> None:
     _open_phis(lw, carried, args)
     parts = _loop_body(lw, op, carried)
     following = em.binary("add", counter, step)
-    if _stays_in_type(op, upper, step):
-        again = em.icmp("slt", following, upper)
-    else:
-        # What is left, up to the whole span of the type, does not wrap as an unsigned number.
-        again = em.icmp("ult", step, em.binary("sub", upper, counter))
+    again = em.icmp("ne" if power and not safe else "slt", following if safe or power else counter, stop)
     latch = em.block
     starts = f"[ {lower.text}, %{entry} ], [ {following.text}, %{latch} ]"
     phis.append(f"  {counter.text} = phi {counter.type.text} {starts}{em.dbg}")
@@ -218,16 +212,44 @@ def _range(value: LLValue, operand: Value) -> tuple[int | None, int | None]:
     return operand.range if operand.range is not None else (None, None)
 
 
-def _stays_in_type(op: Op, upper: LLValue, step: LLValue) -> bool:
-    """Whether the index behind the last iteration is taken for a number of its type.
-
-    It is where that is proved, and for small constant steps: these ask the author for a stop of at most
-    ``2**(bits - 1) - step``, as the exact test costs an instruction in every iteration.
-    """
-    if isinstance(step.const, int) and step.const <= _SMALL_STEP:
+def _stays_in_type(op: Op, lower: LLValue, upper: LLValue, step: LLValue) -> bool:
+    """Whether the index behind the last iteration is known to be a number of its type, by range or divisibility."""
+    by = step.const
+    if isinstance(by, int) and (by == 1 or (_multiple(lower, op.operands[0], by) and _multiple(upper, op.operands[1], by))):
+        # It is the stop itself.
         return True
     high, most = _range(upper, op.operands[1])[1], _range(step, op.operands[2])[1]
     return high is not None and most is not None and high - 1 + most < 1 << (upper.type.bits - 1)
+
+
+def _multiple(value: LLValue, operand: Value, of: int) -> bool:
+    return value.const % of == 0 if isinstance(value.const, int) else operand.divisibility % of == 0
+
+
+def _is_power(step: LLValue) -> bool:
+    return isinstance(step.const, int) and step.const > 0 and step.const & (step.const - 1) == 0
+
+
+def _end(lw: Lowering, lower: LLValue, upper: LLValue, step: LLValue) -> LLValue:
+    """The index behind the last one, for a step that is a power of two; all of it may wrap, and is met all the same."""
+    em = lw.em
+    type, by = upper.type, step.const
+    up = em.binary("add", em.binary("sub", upper, lower), em.const(type, by - 1))  # type: ignore[operator]
+    return em.binary("add", lower, em.binary("and", up, em.const(type, -by)))  # type: ignore[operator]
+
+
+def _limit(lw: Lowering, op: Op, upper: LLValue, step: LLValue) -> LLValue:
+    """The index below which another iteration follows: ``upper - step``, cut to the type.
+
+    The next index may wrap and is not looked at.
+    """
+    em = lw.em
+    type, bits = upper.type, upper.type.bits
+    least, most = _range(upper, op.operands[1])[0], _range(step, op.operands[2])[1]
+    if least is None or most is None or least - most < -(1 << (bits - 1)):
+        bottom = em.binary("add", step, em.const(type, -(1 << (bits - 1))))
+        upper = em.select(em.icmp("sgt", upper, bottom), upper, bottom)
+    return em.binary("sub", upper, step)
 
 
 def _loop_body(lw: Lowering, op: Op, carried: list[_Carried]) -> list[list[LLValue]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import gcd
 from types import CellType
 
 from ..errors import TraceError
@@ -103,8 +104,10 @@ def _traced_range(
             held.cell_contents = list(body((i, list(held.cell_contents))))
 
     if by is not None and by < 0:
-        start, count = low, (as_numeric(low) - as_numeric(high) + (-by - 1)) // -by
-        traced_for(0, count._v, 1, lambda j: as_numeric(start) + _index(j) * by, run, loop)
+        # Every bit turned counts upwards, and unlike a count of the iterations it cannot leave the type.
+        start = as_numeric(low)
+        multiple = gcd(start.ir_value().divisibility, by)
+        traced_for(_turned(low), _turned(high), -by, lambda j: _down(j, multiple), run, loop)
     else:
         traced_for(low, high, step, _index, run, loop)
     if hint is not None:
@@ -114,6 +117,18 @@ def _traced_range(
 
 def _index(v: Value) -> Any:
     return Int64.wrap(v) if v.width == 64 else Int32.wrap(v)
+
+
+def _turned(x: Any) -> Any:
+    """``-1 - x``, which every number of a type has in it."""
+    return ~x if isinstance(x, int) else (~as_numeric(x)).ir_value()
+
+
+def _down(j: Value, multiple: int) -> Any:
+    """The index of a loop that counts down, of its counter."""
+    made = _index(Builder.current().value(Builder.current().index_sub(-1, j)))
+    made._v.divisibility = max(made._v.divisibility, multiple)
+    return made
 
 
 def _bounds(args: Sequence[Any]) -> tuple[Any, Any, Any]:

@@ -58,12 +58,12 @@ def test_a_loop_is_rotated_behind_a_guard() -> None:
         CHECK-DAG: %[[B:v[0-9]+]] = icmp slt i32 2, %n
         CHECK-DAG: %[[F:v[0-9]+]] = icmp sgt i32 %step, 0
         CHECK: %[[G:v[0-9]+]] = and i1 %[[B]], %[[F]]
+        CHECK: %[[L:v[0-9]+]] = sub i32 %{{v[0-9]+}}, %step
         CHECK-NEXT: br i1 %[[G]], label %loop0, label %exit0
         CHECK-NEXT: loop0:
         CHECK-NEXT: %[[I:v[0-9]+]] = phi i32 [ 2, %entry ], [ %[[N:v[0-9]+]], %loop0 ]
         CHECK: %[[N]] = add i32 %[[I]], %step
-        CHECK-NEXT: %[[L:v[0-9]+]] = sub i32 %n, %[[I]]
-        CHECK-NEXT: %[[C:v[0-9]+]] = icmp ult i32 %step, %[[L]]
+        CHECK-NEXT: %[[C:v[0-9]+]] = icmp slt i32 %[[I]], %[[L]]
         CHECK-NEXT: br i1 %[[C]], label %loop0, label %exit0
         CHECK-NEXT: exit0:
         CHECK-NEXT: phi i32 [ 0, %entry ], [ %{{v[0-9]+}}, %loop0 ]

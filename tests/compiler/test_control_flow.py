@@ -966,6 +966,66 @@ def test_a_loop_ends_where_its_next_index_would_wrap(start, stop, step):
 
 
 @flyc.kernel
+def by_tiles(C: fx.Tensor, start: fx.Int32, stop: fx.Int32, step: fx.Constexpr[int]):
+    count, last = fx.Int32(0), fx.Int32(0)
+    for i in range(start, stop, step):
+        count += 1
+        last = i
+    C[0], C[1] = count, last
+
+
+FIRST, LAST = -(2**31), 2**31 - 1
+EDGES = [(LAST - 500, LAST), (LAST - 5000, LAST - 3), (LAST, LAST), (LAST, FIRST), (FIRST, FIRST + 9)]
+
+
+def count_and_last(start, stop, step):
+    result = np.zeros(2, np.int32)
+    specs = "i32[?]", fx.Int32, fx.Int32
+    made = flyc.compile(by_tiles, *specs, arch="gfx942", stop_after="llvm", constants={"step": step})
+    made.simulate(result, start, stop, grid=1, block=1)
+    return result.tolist()
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 64, 4096, 4097, -1, -2, -3, -64, -4096, -4097])
+def test_a_loop_near_the_ends_of_its_type_has_the_iterations_of_python(step):
+    for start, stop in EDGES:
+        if step < 0:
+            start, stop = -1 - start, -1 - stop
+        numbers = range(start, stop, step)
+        if len(numbers) < 600:
+            assert count_and_last(start, stop, step) == [len(numbers), numbers[-1] if numbers else 0], (start, stop)
+
+
+def test_a_loop_over_the_whole_type_is_not_empty():
+    assert count_and_last(LAST, FIRST, -(2**29)) == [8, LAST - 7 * 2**29]
+    assert count_and_last(FIRST, LAST, 2**29) == [8, FIRST + 7 * 2**29]
+
+
+def test_a_loop_to_a_multiple_of_its_step_asks_for_nothing_more():
+    def text(spec):
+        @flyc.kernel
+        def k(A: fx.Tensor):
+            for i in range(0, A.shape[0], 64):
+                A[i] = i
+
+        return flyc.compile(k, spec, arch="gfx942", stop_after="llvm").llvm_ir
+
+    assert "icmp ne" in text("i32[?]") and "icmp ne" in text("i32[?{div=32}]")
+    assert "icmp ne" not in text("i32[?{div=64}]")
+
+
+def test_an_index_that_counts_down_by_tiles_keeps_its_alignment():
+    @flyc.kernel
+    def k(A: fx.Tensor, n: fx.Int32):
+        for i in range(64 * n, 0, -64):
+            A[i] = 7
+
+    text = flyc.compile(k, "i32[?]{align=16}", fx.Int32, arch="gfx942", stop_after="llvm").llvm_ir
+    (store,) = (line for line in text.splitlines() if "store i32 7" in line)
+    assert "align 16" in store
+
+
+@flyc.kernel
 def siblings(C: fx.Tensor, A: fx.Tensor, n: fx.Int32):
     t = fx.thread_idx.x
     x = fx.Int32(0)
