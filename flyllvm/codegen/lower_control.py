@@ -214,12 +214,12 @@ def _range(value: LLValue, operand: Value) -> tuple[int | None, int | None]:
 
 def _stays_in_type(op: Op, lower: LLValue, upper: LLValue, step: LLValue) -> bool:
     """Whether the index behind the last iteration is known to be a number of its type, by range or divisibility."""
-    by = step.const
-    if isinstance(by, int) and (by == 1 or (_multiple(lower, op.operands[0], by) and _multiple(upper, op.operands[1], by))):
+    by, low, high = step.const, op.operands[0], op.operands[1]
+    if isinstance(by, int) and (by == 1 or (_multiple(lower, low, by) and _multiple(upper, high, by))):
         # It is the stop itself.
         return True
-    high, most = _range(upper, op.operands[1])[1], _range(step, op.operands[2])[1]
-    return high is not None and most is not None and high - 1 + most < 1 << (upper.type.bits - 1)
+    last, most = _range(upper, high)[1], _range(step, op.operands[2])[1]
+    return last is not None and most is not None and last - 1 + most < 1 << (upper.type.bits - 1)
 
 
 def _multiple(value: LLValue, operand: Value, of: int) -> bool:

@@ -146,6 +146,12 @@ class AuthorErrors:
             reason = control_errors.explain(error, self.b, self.b.root_code)
             if reason is not None:
                 raise reason from None
+        if isinstance(error, Exception) and not isinstance(error, FlyError):
+            from .misuse import explain
+
+            misuse = explain(error, self.b.root_code)
+            if misuse is not None:
+                raise misuse from error
 
 
 def _without_source(error: BaseException) -> str | None:
@@ -154,7 +160,7 @@ def _without_source(error: BaseException) -> str | None:
     while tb is not None:
         code = tb.tb_frame.f_code
         if is_author_file(code.co_filename):
-            name = code.co_name if id(code) in _NO_SOURCE else None
+            name = code.co_name if id(code) in _NO_SOURCE and code.co_name != "<lambda>" else None
         tb = tb.tb_next
     return name
 

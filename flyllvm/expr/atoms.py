@@ -10,6 +10,7 @@ from ..ir.builder import Builder
 from .layouts import plain_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import Numeric
+from .pointer import elem_ir
 from .reach import thread_coord
 
 TYPE_CHECKING = False
@@ -25,9 +26,9 @@ def _state_value(atom: Any, field: str, value: Any) -> Value:
 
     wanted = state_of(atom.type).field(field).type
     if isinstance(value, Numeric) and isinstance(wanted, t.IntType) and value.signed is not None:
-        from .numeric import BY_IR
+        from .numeric import BY_IR, integer
 
-        value = BY_IR[wanted.text](value).ir_value()
+        value = integer(value, f"{field} of the atom", BY_IR[wanted.text]).ir_value()
     v = value.ir_value() if hasattr(value, "ir_value") else value
     if not isinstance(v, (int, float)):
         return v  # type: ignore[no-any-return]
@@ -167,7 +168,7 @@ def make_copy_atom(op: Any, elem_type_or_bits: Any) -> CopyAtom:
     Raises:
         AtomError: The instruction does not exist on the target, or the width does not divide it.
     """
-    bits = elem_type_or_bits if isinstance(elem_type_or_bits, int) else elem_type_or_bits.width
+    bits = elem_type_or_bits if isinstance(elem_type_or_bits, int) else elem_ir(elem_type_or_bits).bits
     desc = located(lambda: wrappers.CopyAtom(op, bits))
     return CopyAtom(Builder.current().make_copy_atom(desc.type), desc)
 

@@ -6,7 +6,7 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .numeric import Boolean, Int32, Numeric, Uint32, Uint64, as_numeric, choose
+from .numeric import Boolean, Int32, Numeric, Uint32, Uint64, as_numeric, choose, count_of, integer
 from .pointer import get_dyn_shared, shared_memory
 from .shared import SharedAllocator
 from .vector import Vector
@@ -150,7 +150,10 @@ def readfirstlane(x: Any) -> Any:
 def readlane(x: Any, lane: Any) -> Any:
     """The value of one lane, the same for all; ``lane`` must be uniform."""
     made, b = _traced(x), Builder.current()
-    at = b.readfirstlane(Int32(lane).ir_value())
+    number = integer(lane, "the lane of readlane")
+    if number.is_static:
+        count_of(number, "the lane of readlane", 0, num_warp_threads() - 1)
+    at = b.readfirstlane(number.ir_value())
     source = at if isinstance(at, Value) else b.constant(at, t.I32)
     return per_word(made, lambda v: _intrinsic("llvm.amdgcn.readlane.i32", t.I32, [v, source]))
 
@@ -164,7 +167,7 @@ def _intrinsic(name: str, result: t.Type, args: Sequence[Value | int], imm_bits:
 
 def ds_bpermute(index: Any, src: Any) -> Any:
     """The value of the lane ``index / 4`` (an index in bytes), modulo the wave; inactive lanes give 0."""
-    address = Int32(index).ir_value()
+    address = integer(index, "the index of ds_bpermute").ir_value()
     return per_word(_traced(src), lambda v: _intrinsic("llvm.amdgcn.ds.bpermute", t.I32, [address, v]))
 
 
@@ -191,7 +194,7 @@ def _exchange(x: Any, distance: int) -> Any:
 
 def _width(width: Any) -> int:
     wave = num_warp_threads()
-    n = wave if width is None else int(width)
+    n = wave if width is None else count_of(width, "the width of a group of lanes")
     if n < 1 or n > wave or n & (n - 1):
         raise TraceError(
             f"shuffle of width {n}", Builder.current().location(), f"use a power of two up to the wave size {wave}"
@@ -211,7 +214,7 @@ def shuffle(value: Any, offset: Any, width: Any = None, mode: str = "xor") -> An
     """
     n = _width(width)
     lane = lane_id()
-    by = Int32(offset)
+    by = integer(offset, "the offset of a shuffle")
     known = by.static_value()
     if known is not None and known < 0:
         where = Builder.current().location()

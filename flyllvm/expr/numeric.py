@@ -237,6 +237,48 @@ def as_numeric(x: Any, like: type[Numeric] | None = None) -> Numeric:
     raise TraceError(f"{x!r} is not a number", fix="use Python or traced numbers")
 
 
+def integer(x: Any, what: str, cls: type[Numeric] = Int32) -> Any:
+    """A whole number as a type: an offset, a lane, a word of bits.
+
+    Args:
+        x: The number.
+        what: What it is, for the message.
+        cls: ``Int32`` or ``Int64``.
+
+    Raises:
+        TraceError: It is a float, or wider than the type and not known to fit.
+    """
+    n = as_numeric(x)
+    if n.signed is None:
+        raise TraceError(
+            f"{what} is a {type(n)}",
+            Builder.current().location(),
+            f"use an integer: .to(fx.{cls}) for its whole part, .bitcast(fx.{cls}) for its bits",
+        )
+    if n.width > cls.width:
+        known: Any = n._v.range if isinstance(n._v, Value) else (n._v, n._v)
+        if known is None or known[0] < -(1 << (cls.width - 1)) or known[1] >= 1 << cls.width:
+            raise TraceError(
+                f"{what} is {n!r}, which may not fit {cls}",
+                Builder.current().location(),
+                f"convert it with .to(fx.{cls}) where it is known to be small",
+            )
+    return cls(n)
+
+
+def count_of(x: Any, what: str, low: int = 0, high: int | None = None) -> int:
+    """A compile-time whole number within bounds.
+
+    Raises:
+        TraceError: It is none.
+    """
+    known = x.static_value() if isinstance(x, Numeric) and x.signed is not None else x
+    if type(known) is not int or known < low or (high is not None and known > high):
+        b, span = Builder.active(), f"{low} or more" if high is None else f"{low} to {high}"
+        raise TraceError(f"{what} is {x!r}", b and b.location(), f"use a compile-time int of {span}")
+    return known
+
+
 def refuse_too_large(value: Any, cls: type[Numeric]) -> None:
     """Refuses a Python int whose bits do not fit an integer type: what is written down should be what is stored.
 
@@ -278,5 +320,5 @@ __all__ = [
     "BY_IR", "TYPES", "BFloat16", "Boolean", "Float4E2M1FN", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3FN",
     "Float8E4M3FNUZ", "Float8E5M2", "Float8E5M2FNUZ", "Float8E8M0FNU", "Float16", "Float32", "Float64", "Index", "Int4",
     "Int8", "Int16", "Int32", "Int64", "Int128", "Numeric", "NumericMeta", "Uint8", "Uint16", "Uint32", "Uint64",
-    "Uint128", "as_numeric", "choose", "in_range", "of_ir", "promote", "round_float", "wrap_int",
+    "Uint128", "as_numeric", "choose", "count_of", "in_range", "integer", "of_ir", "promote", "round_float", "wrap_int",
 ]  # fmt: skip

@@ -6,15 +6,25 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
+from ..layout import Swizzle
 from .leaves import to_leaves
-from .numeric import BY_IR, Int8, Int32, Int64, Numeric, as_numeric, refuse_too_large
+from .numeric import (
+    BY_IR,
+    Int8,
+    Int32,
+    Int64,
+    Numeric,
+    NumericMeta,
+    as_numeric,
+    count_of,
+    integer,
+)
+from .stores import stored
 from .vector import Vector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from ..layout import Swizzle
 
 
 def ptr_type(value: Value) -> t.PtrType:
@@ -30,10 +40,17 @@ def elem_ir(dtype: Any) -> t.ScalarType:
     Raises:
         TraceError: It is no number type.
     """
-    ir = getattr(dtype, "ir", None)
-    if not isinstance(ir, t.ScalarType):
-        raise TraceError(f"{dtype!r} is no number type", fix="use e.g. fx.Float16")
-    return ir
+    if not isinstance(dtype, NumericMeta):
+        b = Builder.active()
+        raise TraceError(f"{dtype!r:.60} is no number type", b and b.location(), "use e.g. fx.Float16")
+    return dtype.ir  # type: ignore[attr-defined, no-any-return]
+
+
+def _pointer(x: Any, what: str) -> Pointer:
+    if not isinstance(x, Pointer):
+        fix = "pass a pointer: fx.get_iter(tensor)"
+        raise TraceError(f"{what} of {x!r:.60}", Builder.current().location(), fix)
+    return x
 
 
 def moved(ptr: Value, offset: Any) -> Value:
@@ -151,21 +168,20 @@ class Pointer:
 
     def load(self, dtype: Any = None, count: int = 1) -> Any:
         """One element, or a vector of ``count``; ``dtype`` reads the bytes as another type."""
-        if isinstance(dtype, int):
+        if isinstance(dtype, int) and not isinstance(dtype, bool):
             dtype, count = None, dtype
+        count = count_of(count, "the number of elements to load", 1)
         pointer = self if dtype is None or dtype is self.dtype else recast_iter(dtype, self)
         v = Builder.current().ptr_load(pointer._v, count)
         return Vector(v, pointer.dtype) if isinstance(v.type, t.VectorType) else pointer.dtype.wrap(v)
 
     def store(self, value: Any) -> None:
-        """Writes a number or vector, converted to the element type.
+        """Writes a number or vector, in the element type.
 
         Raises:
-            TraceError: A Python int that is no number of the element type, signed or unsigned.
+            TraceError: The element type cannot hold it; see `stores.stored`.
         """
-        refuse_too_large(value, self.dtype)
-        v = value.to(self.dtype) if isinstance(value, Vector) else self.dtype(value)
-        Builder.current().ptr_store(v.ir_value(), self._v)
+        Builder.current().ptr_store(stored(value, self.dtype).ir_value(), self._v)
 
     __iter__ = no_elements_in_turn
 
@@ -209,8 +225,7 @@ class PointerType:
 
 def recast_iter(dtype: Any, x: Any) -> Pointer:
     """A pointer seen with another element type (a number type, or a ``PointerType`` of the same space)."""
-    if not isinstance(x, Pointer):
-        raise TraceError(f"recast_iter of {x!r}", Builder.current().location(), "pass a pointer: fx.get_iter(tensor)")
+    x = _pointer(x, "recast_iter")
     if isinstance(dtype, PointerType):
         if dtype.ir.space != x.address_space:
             where = Builder.current().location()
@@ -233,7 +248,10 @@ def add_offset(ptr: Any, offset: Any) -> Any:
 
 def apply_swizzle(ptr: Pointer, swizzle: Swizzle) -> Pointer:
     """The pointer with a swizzle of its byte address; use the same one to write and to read."""
-    return Pointer(Builder.current().apply_swizzle(ptr.ir_value(), swizzle), ptr.dtype)
+    if not isinstance(swizzle, Swizzle):
+        where = Builder.current().location()
+        raise TraceError(f"apply_swizzle by {swizzle!r:.60}", where, "pass fx.Swizzle(mask, base, shift)")
+    return Pointer(Builder.current().apply_swizzle(_pointer(ptr, "apply_swizzle").ir_value(), swizzle), ptr.dtype)
 
 
 def inttoptr(type: PointerType, src: Any) -> Pointer:
@@ -242,13 +260,13 @@ def inttoptr(type: PointerType, src: Any) -> Pointer:
     if not isinstance(type, PointerType):
         raise TraceError(f"inttoptr({type!r})", b.location(), "pass fx.PointerType(dtype, space)")
     wanted = Int32 if type.ir.space == "shared" else Int64
-    value = wanted(src).ir_value()
+    value = integer(src, "the address of inttoptr", wanted).ir_value()
     return Pointer(b.emit("fly.inttoptr", [value], [type.ir]).results[0], type.dtype)
 
 
 def ptrtoint(ptr: Pointer) -> Any:
     """The address of a pointer, in bytes: ``Int32`` for shared memory, ``Int64`` otherwise."""
-    cls = Int32 if ptr.address_space == "shared" else Int64
+    cls = Int32 if _pointer(ptr, "ptrtoint").address_space == "shared" else Int64
     return cls.wrap(Builder.current().emit("fly.ptrtoint", [ptr.ir_value()], [cls.ir]).results[0])
 
 
@@ -262,7 +280,7 @@ def to_llvm_ptr(ptr: Pointer, address_space: int | None = None) -> Value:
     Raises:
         TraceError: The pointer is a buffer descriptor, or of another address space.
     """
-    own = _NUMBERS.get(ptr.address_space)
+    own = _NUMBERS.get(_pointer(ptr, "to_llvm_ptr").address_space)
     if own is None or (address_space is not None and address_space != own):
         raise TraceError(
             f"to_llvm_ptr of {ptr}" + ("" if address_space is None else f" as address space {address_space}"),
@@ -274,12 +292,12 @@ def to_llvm_ptr(ptr: Pointer, address_space: int | None = None) -> Value:
 
 def ptr_load(ptr: Pointer, type: Any = None, count: int = 1) -> Any:
     """One element at a pointer, or a vector of ``count``, read as ``type``."""
-    return ptr.load(type, count)
+    return _pointer(ptr, "ptr_load").load(type, count)
 
 
 def ptr_store(value: Any, ptr: Pointer) -> None:
     """Writes a number or vector at a pointer."""
-    ptr.store(value)
+    _pointer(ptr, "ptr_store").store(value)
 
 
 def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None) -> Pointer:
@@ -321,6 +339,8 @@ def shared_memory(dtype: type[Numeric], count: int, align: int = 16) -> Pointer:
     """
     from .shared import reserve
 
+    elem_ir(dtype)
+    count = count_of(count, "the number of elements of shared_memory", 1)
     size = -(-dtype.width * count // 8)
     reserve(size, align, f"shared_memory({dtype}, {count})")
     return Pointer(Builder.current().shared(elem_ir(dtype), size, align), dtype)
@@ -328,7 +348,7 @@ def shared_memory(dtype: type[Numeric], count: int, align: int = 16) -> Pointer:
 
 def get_dyn_shared(dtype: type[Numeric] | None = None) -> Pointer:
     """The LDS given at launch, aligned to 1024 bytes; every request gives the same memory."""
-    kind = dtype or Int8
+    kind = Int8 if dtype is None else dtype
     return Pointer(Builder.current().dyn_shared(elem_ir(kind)), kind)
 
 

@@ -16,6 +16,7 @@ from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR, Int32, Int64, Numeric
 from .pointer import Pointer, elem_ir, moved, no_elements_in_turn, ptr_type
 from .reach import WIDE_SPACES, encloses_current, fits_32_bits, widened_coord, widened_strides
+from .stores import filling, stored
 from .vector import Vector
 
 TYPE_CHECKING = False
@@ -26,6 +27,40 @@ if TYPE_CHECKING:
 def _keeps(coord: Any) -> bool:
     """Whether a coordinate has a ``*`` anywhere."""
     return any(map(_keeps, coord)) if isinstance(coord, tuple) else coord is L.STAR
+
+
+def _is_coordinate(x: Any) -> bool:
+    return all(map(_is_coordinate, x)) if isinstance(x, tuple) else isinstance(x, (int, Value))
+
+
+def refuse_outside(coord: Any, shape: Any) -> None:
+    """Refuses a coordinate that is known while tracing and lies outside of a shape.
+
+    Raises:
+        TraceError: It does.
+    """
+    found = _outside(coord, shape)
+    if found is not None:
+        at, extent = found
+        raise TraceError(
+            f"coordinate {at} of a mode of extent {extent}, in {coord} of the shape {shape}",
+            Builder.current().location(),
+            "coordinates count from 0 and stay below the extent; for other elements of the memory make a view of it: "
+            "fx.make_view(fx.get_iter(t), layout)",
+        )
+
+
+def _outside(coord: Any, shape: Any) -> tuple[int, int] | None:
+    if type(coord) is int:
+        if type(shape) is tuple and L.is_static(shape):
+            shape = L.size(shape)
+        return (coord, shape) if type(shape) is int and not 0 <= coord < shape else None
+    if type(coord) is tuple and type(shape) is tuple:
+        for c, s in zip(coord, shape):
+            found = _outside(c, s)
+            if found is not None:
+                return found
+    return None
 
 
 class Tensor:
@@ -123,6 +158,7 @@ class Tensor:
     def _coord(self, coord: Any) -> Any:
         """A coordinate whose products with the strides cannot leave their width."""
         leaves = to_leaves(coord)
+        refuse_outside(leaves, self._given.shape)
         if self.address_space not in WIDE_SPACES or fits_32_bits(self._given):
             return leaves
         return widened_coord(leaves)
@@ -144,6 +180,12 @@ class Tensor:
     def __setitem__(self, coord: Any, value: Any) -> None:
         if _keeps(to_leaves(coord)):
             self.slice(coord).store(value)
+        elif isinstance(value, Vector) and value.count > 1:
+            raise TraceError(
+                f"a vector of {value.count} elements into the one element at {coord!r}",
+                Builder.current().location(),
+                "write a part of the tensor, with None for the modes to keep: t[None, i] = v",
+            )
         else:
             self._element(coord).store(value)
 
@@ -169,7 +211,8 @@ class Tensor:
         """Writes a vector of as many elements, or one number everywhere."""
         b = Builder.current()
         count = self._count()
-        vector = value.to(self.dtype) if isinstance(value, Vector) else Vector.filled(count, value, self.dtype)
+        made = stored(value, self.dtype)
+        vector = made if isinstance(made, Vector) else Vector.filled(count, made, self.dtype)
         if vector.count != count:
             raise TraceError(
                 f"{vector.count} elements into a tensor of {count}", b.location(), "store a vector of the same size"
@@ -177,8 +220,8 @@ class Tensor:
         b.emit("fly.memref.store_vec", [vector.ir_value(), self.ir_value()])
 
     def fill(self, value: Any) -> None:
-        """Writes one number everywhere."""
-        self.store(value)
+        """Writes one number everywhere; floats are rounded to the element type."""
+        self.store(filling(value, self.dtype))
 
     def __repr__(self) -> str:
         return f"Tensor({self.dtype}, {self.address_space}, {self.raw_layout})"
@@ -197,6 +240,13 @@ class CoordTensor:
     def __init__(self, base: Any, layout: Any) -> None:
         self.base = to_leaves(base)
         self.raw_layout = to_leaves(layout)
+        if not _is_coordinate(self.base) or not isinstance(self.raw_layout, (L.Layout, L.ComposedLayout)):
+            b = Builder.active()
+            raise TraceError(
+                f"a view of {base!r:.60} by {layout!r:.60}",
+                b and b.location(),
+                "give a pointer (fx.get_iter(tensor)) or a coordinate, and a layout: fx.make_layout(shape, stride)",
+            )
 
     @property
     def layout(self) -> Any:
@@ -217,6 +267,7 @@ class CoordTensor:
 
     def __getitem__(self, coord: Any) -> Any:
         leaves = to_leaves(coord)
+        refuse_outside(leaves, self.raw_layout.shape)
         if _keeps(leaves):
             kept, offset = L.slice_and_offset(leaves, self.raw_layout)
             return CoordTensor(_add(self.base, offset), kept)
@@ -320,10 +371,18 @@ class HostIter:
 
 def get_iter(x: Any) -> Any:
     """The pointer of a tensor, the base of a coordinate tensor."""
-    return from_leaves(x.base) if isinstance(x, CoordTensor) else x.iter
+    if isinstance(x, CoordTensor):
+        return from_leaves(x.base)
+    return x.iter if hasattr(x, "iter") else _tensor(x, "get_iter")
 
 
 # --- elements and vectors, by the names of the IR ------------------------------------------------
+
+
+def _tensor(x: Any, what: str) -> Any:
+    if not isinstance(x, (Tensor, CoordTensor)):
+        raise TraceError(f"{what} of {x!r:.60}", Builder.current().location(), "pass a tensor")
+    return x
 
 
 def memref_alloca(dtype: type[Numeric], layout: Any) -> Tensor:
@@ -333,20 +392,20 @@ def memref_alloca(dtype: type[Numeric], layout: Any) -> Tensor:
 
 def memref_load(memref: Tensor, indices: Any) -> Any:
     """One element."""
-    return memref[indices]
+    return _tensor(memref, "memref_load")[indices]
 
 
 def memref_store(value: Any, memref: Tensor, indices: Any) -> None:
     """Writes one element."""
-    memref[indices] = value
+    _tensor(memref, "memref_store")[indices] = value
 
 
 def memref_load_vec(memref: Any) -> Vector:
     """All elements as a vector; of a coordinate tensor its indices."""
-    made: Vector = memref.load()
+    made: Vector = _tensor(memref, "memref_load_vec").load()
     return made
 
 
 def memref_store_vec(vector: Vector, memref: Tensor) -> None:
     """Writes all elements."""
-    memref.store(vector)
+    _tensor(memref, "memref_store_vec").store(vector)

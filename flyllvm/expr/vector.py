@@ -13,7 +13,17 @@ from ..ir.builder import Builder
 from ..ir.core import Value
 from .casts import cast
 from .fastmath import emit_float
-from .numeric import BY_IR, Boolean, Int32, Numeric, NumericMeta, as_numeric, choose, refuse_too_large
+from .numeric import (
+    BY_IR,
+    Boolean,
+    Numeric,
+    NumericMeta,
+    as_numeric,
+    choose,
+    count_of,
+    integer,
+    refuse_too_large,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,9 +119,10 @@ class Vector:
                 raise TraceError(f"slice {start}:{stop}:{step} of a vector", b.location(), "use step 1, or shuffle")
             part = b.vector_slice(self._v, start, stop - start)
             return Vector(part, self.dtype) if isinstance(part.type, t.VectorType) else self.dtype.wrap(part)
-        known = as_numeric(index).static_value()
+        number = integer(index, "the index of a vector")
+        known = number.static_value()
         if known is None:
-            return self.dtype.wrap(b.extract(self._v, Int32(index).ir_value()))
+            return self.dtype.wrap(b.extract(self._v, number.ir_value()))
         position = int(known)
         if not -self.count <= position < self.count:
             raise TraceError(f"element {position} of a vector of {self.count}", b.location(), "stay inside the vector")
@@ -119,8 +130,9 @@ class Vector:
 
     def with_element(self, index: Any, value: Any) -> Vector:
         """The vector with one element replaced."""
-        known = as_numeric(index).static_value()
-        at: Any = Int32(index).ir_value() if known is None else int(known)
+        number = integer(index, "the index of a vector")
+        known = number.static_value()
+        at: Any = number.ir_value() if known is None else int(known)
         if known is not None and not 0 <= known < self.count:
             where = Builder.current().location()
             raise TraceError(f"element {known} of a vector of {self.count}", where, "stay inside the vector")
@@ -242,7 +254,7 @@ def flat_shape(shape: Any) -> tuple[int, ...]:
     """The extents of a nested shape in order."""
     if isinstance(shape, (tuple, list)):
         return tuple(n for s in shape for n in flat_shape(s))
-    return (int(shape),)
+    return (count_of(shape, "an extent of a vector's shape", 1),)
 
 
 def shuffled(a: Vector, b: Vector, mask: tuple[int, ...], shape: Shape | None = None) -> Vector:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from .. import layout as L
+from ..errors import TraceError
 from .leaves import from_leaves, to_leaves
-from .tensor import CoordTensor, Tensor
+from .numeric import count_of
+from .tensor import CoordTensor, Tensor, refuse_outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +48,9 @@ def select(x: Any, *indices: Any, **named: Any) -> Any:
     picked = named.get("indices", indices)
     if len(picked) == 1 and isinstance(picked[0], (list, tuple)):
         picked = picked[0]
-    modes = tuple(int(i) for i in picked)
+    if named.keys() - {"indices"}:
+        raise TraceError(f"select with {', '.join(named)}", fix="give indices")
+    modes = tuple(count_of(i, "an index of select") for i in picked)
     if isinstance(x, (Tensor, CoordTensor)):
         return x.with_layout(L.select(x.raw_layout, modes))
     return from_leaves(L.select(to_leaves(x), modes))
@@ -72,7 +76,7 @@ append, prepend = _padded("append"), _padded("prepend")
 def get_(x: Any, *mode: Any) -> Any:
     """The mode at a path: ``get_(t, 1)``, ``get_(t, (1, 0))`` or ``get_(t, 1, 0)``."""
     path = mode[0] if len(mode) == 1 and isinstance(mode[0], (tuple, list)) else mode
-    steps = tuple(int(i) for i in path)
+    steps = tuple(count_of(i, "a mode of get") for i in path)
     if isinstance(x, (Tensor, CoordTensor)):
         return x.with_layout(L.get(x.raw_layout, *steps))
     return from_leaves(L.get(to_leaves(x), *steps))
@@ -85,6 +89,7 @@ def slice(x: Any, coord: Any) -> Any:
     """The modes where the coordinate is ``None``; a tensor is moved to the place the others say."""
     leaves = to_leaves(coord)
     if isinstance(x, (Tensor, CoordTensor)):
+        refuse_outside(leaves, x.raw_layout.shape)
         kept, offset = L.slice_and_offset(leaves, x.raw_layout)
         return x.at(offset, kept)
     return from_leaves(L.slice_(to_leaves(x), leaves))

@@ -377,7 +377,7 @@ def array_of(layout: tuple[Any, ...], seed: int) -> tuple[Any, Any]:
 def combine(x: fx.Tensor, y: fx.Tensor, n: fx.Int32, m: fx.Int32, a: fx.Int16, bias: fx.Constexpr):
     i = fx.thread_idx.x
     if i < n * m:
-        y[i // m, i % m] = y[i // m, i % m] + x[i // m, i % m] * a + bias
+        y[i // m, i % m] = (y[i // m, i % m] + x[i // m, i % m] * a + bias).to(y.dtype)
 
 
 def combine_all(x, y, a: fx.Int16, bias: fx.Constexpr):

@@ -94,7 +94,7 @@ def softmax(x: fx.Tensor, y: fx.Tensor):
         total += fx.math.exp2((x[row, i].to(fx.Float32) - top) * 1.4426950408889634)
     scale = 1.0 / over_block(total, "add")
     for i in range(tid, N, 256):
-        y[row, i] = fx.math.exp2((x[row, i].to(fx.Float32) - top) * 1.4426950408889634) * scale
+        y[row, i] = (fx.math.exp2((x[row, i].to(fx.Float32) - top) * 1.4426950408889634) * scale).to(y.dtype)
 
 
 @pytest.mark.sim

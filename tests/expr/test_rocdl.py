@@ -151,10 +151,10 @@ def test_waits_that_do_not_exist_are_refused() -> None:
         cases = [
             (lambda: fx.rocdl.s_wait_dscnt(0), "use fx.rocdl.s_waitcnt"),
             (lambda: fx.rocdl.s_waitcnt(0, vmcnt=1), "give one of them"),
-            (lambda: fx.rocdl.s_waitcnt(1 << 16), "16 bits"),
-            (lambda: fx.rocdl.s_setprio(4), "use 0 to 3"),
-            (lambda: fx.rocdl.s_nop(16), "use 0 to 15"),
-            (lambda: fx.rocdl.s_sleep(-1), "use 0 to 127"),
+            (lambda: fx.rocdl.s_waitcnt(1 << 16), "0 to 65535"),
+            (lambda: fx.rocdl.s_setprio(4), "int of 0 to 3"),
+            (lambda: fx.rocdl.s_nop(16), "int of 0 to 15"),
+            (lambda: fx.rocdl.s_sleep(-1), "int of 0 to 127"),
         ]
         for run, fix in cases:
             with pytest.raises(FlyError) as e:

@@ -45,6 +45,8 @@ class CachePolicy:
     __slots__ = ("text",)
 
     def __init__(self, value: int | str) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise ParseError(f"cache policy {value!r:.60}", fix="write a number, or names such as nt or sc0|nt")
         words = [word.strip() for word in str(value).split("|")]
         is_number = len(words) == 1 and words[0].isdigit()
         if not is_number and not all(word.isidentifier() for word in words):

@@ -10,7 +10,7 @@ from ...ir.builder import Builder
 from ...ir.core import Value
 from ..atoms import located
 from ..leaves import from_leaves, to_leaves
-from ..numeric import Int32, Int64, Numeric, Uint32
+from ..numeric import Int64, Numeric, Uint32, integer
 from ..pointer import Pointer
 from ..reach import narrowed
 from ..tensor import Tensor
@@ -171,7 +171,7 @@ def raw_ptr_buffer_store(vdata: Any, rsrc: Any, offset: Any = 0, soffset: Any = 
 def _elements(size: Any, dtype: type[Numeric]) -> Any:
     """A byte offset in elements, exactly."""
     step = dtype.width // 8
-    number = size if isinstance(size, int) else Int32(size)
+    number = size if isinstance(size, int) else integer(size, "soffset")
     known = number if isinstance(number, int) else number.static_value()
     if known is not None and int(known) % step:
         raise TraceError(

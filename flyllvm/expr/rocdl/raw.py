@@ -8,7 +8,7 @@ from ...ir import types as t
 from ...ir.builder import Builder
 from ...ir.core import Value
 from ..atoms import located
-from ..numeric import Int32, Numeric, NumericMeta, as_numeric
+from ..numeric import Int32, Numeric, NumericMeta, as_numeric, integer
 from ..pointer import Pointer
 from ..vector import Vector
 from .buffers import Resource, get_buffer_rsrc
@@ -89,10 +89,8 @@ def raw_ptr_buffer_load_lds(
     if not isinstance(lds_ptr, Pointer) or lds_ptr.address_space != "shared":
         raise TraceError(f"{lds_ptr!r} is not in LDS", b.location(), "pass a pointer to shared memory")
     policy = 0 if aux is None else located(lambda: CachePolicy(aux).bits(b.target, False))
-    intrinsic(
-        "llvm.amdgcn.raw.ptr.buffer.load.lds", None, _descriptor(rsrc), lds_ptr, size, Int32(voffset), Int32(soffset),
-        offset, policy,
-    )  # fmt: skip
+    offsets = integer(voffset, "voffset"), integer(soffset, "soffset"), offset
+    intrinsic("llvm.amdgcn.raw.ptr.buffer.load.lds", None, _descriptor(rsrc), lds_ptr, size, *offsets, policy)
 
 
 def buffer_load_to_lds(
@@ -111,10 +109,9 @@ def _atomic(name: str, vdata: Any, rsrc: Any, offset: Any, soffset: Any) -> Any:
     BufferAtomic(name, value.dtype if isinstance(value, Numeric) else str(kind))
     suffix = f"v{value.count}{value.dtype.ir.text}" if isinstance(value, Vector) else value.dtype.ir.text
     result: Any = (value.dtype, value.count) if isinstance(value, Vector) else value.dtype
-    return intrinsic(
-        f"llvm.amdgcn.raw.ptr.buffer.atomic.f{name}.{suffix}", result, value, _descriptor(rsrc), Int32(offset),
-        Int32(soffset), 0,
-    )  # fmt: skip
+    offsets = integer(offset, "offset"), integer(soffset, "soffset")
+    full = f"llvm.amdgcn.raw.ptr.buffer.atomic.f{name}.{suffix}"
+    return intrinsic(full, result, value, _descriptor(rsrc), *offsets, 0)
 
 
 def raw_ptr_buffer_atomic_fadd(vdata: Any, rsrc: Any, offset: Any = 0, soffset: Any = 0) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...errors import TargetError, TraceError
 from ...ir.builder import Builder
+from ..numeric import count_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def s_waitcnt(
     counters = {k: v for k, v in given.items() if v is not None}
     if bitfield is not None and counters:
         raise TraceError("s_waitcnt: a bit field and counters", b.location(), "give one of them")
-    if bitfield is not None and not 0 <= bitfield < 1 << 16:
-        raise TraceError(f"s_waitcnt({bitfield})", b.location(), "the immediate has 16 bits")
+    if bitfield is not None:
+        bitfield = count_of(bitfield, "the bit field of s_waitcnt", 0, 0xFFFF)
     _call("s.waitcnt", encode_waitcnt(family, counters) if bitfield is None else bitfield)
 
 
@@ -74,9 +75,7 @@ def _separate(counter: str, families: tuple[str, ...]) -> Callable[[int], None]:
         b = Builder.current()
         if b.target.chip.family not in families:
             raise TargetError(f"{b.target.processor} has no s_wait_{counter}", b.location(), "use fx.rocdl.s_waitcnt")
-        if not 0 <= count < 1 << 6:
-            raise TraceError(f"s_wait_{counter}({count})", b.location(), "use 0 to 63")
-        _call(f"s.wait.{counter}", count, bits=16)
+        _call(f"s.wait.{counter}", count_of(count, f"the count of s_wait_{counter}", 0, 63), bits=16)
 
     wait.__name__ = wait.__qualname__ = f"s_wait_{counter}"
     wait.__doc__ = f"Waits until at most ``count`` operations of {counter} are outstanding."
@@ -96,28 +95,22 @@ def s_barrier() -> None:
 
 def s_setprio(priority: int) -> None:
     """Priority of the wave, 0 to 3."""
-    if not 0 <= priority <= 3:
-        raise TraceError(f"s_setprio({priority})", Builder.current().location(), "use 0 to 3")
-    _call("s.setprio", priority, bits=16)
+    _call("s.setprio", count_of(priority, "the priority of s_setprio", 0, 3), bits=16)
 
 
 def s_sleep(count: int) -> None:
     """Sleeps about 64 cycles times ``count``, 0 to 127."""
-    if not 0 <= count <= 127:
-        raise TraceError(f"s_sleep({count})", Builder.current().location(), "use 0 to 127")
-    _call("s.sleep", count)
+    _call("s.sleep", count_of(count, "the count of s_sleep", 0, 127))
 
 
 def s_nop(count: int = 0) -> None:
     """Waits ``count + 1`` cycles, 0 to 15."""
-    if not 0 <= count <= 15:
-        raise TraceError(f"s_nop({count})", Builder.current().location(), "use 0 to 15")
-    _call("s.nop", count, bits=16)
+    _call("s.nop", count_of(count, "the count of s_nop", 0, 15), bits=16)
 
 
 def iglp_opt(strategy: int) -> None:
     """Asks LLVM for one of its instruction orders for matrix loops, 0 to 3."""
-    _call("iglp.opt", strategy)
+    _call("iglp.opt", count_of(strategy, "the strategy of iglp_opt", 0, 3))
 
 
 # --- scheduling ----------------------------------------------------------------------------------
@@ -128,15 +121,18 @@ MASKS = {
     "ds_read": 256, "ds_write": 512, "trans": 1024,
 }  # fmt: skip
 
+_ALL = 2 * MASKS["trans"] - 1
+
 
 def sched_barrier(mask: int = 0) -> None:
     """Only instructions of the kinds in the mask move across this place; 0 lets none."""
-    _call("sched.barrier", mask)
+    _call("sched.barrier", count_of(mask, "the mask of sched_barrier", 0, _ALL))
 
 
 def sched_group_barrier(mask: int, size: int, group_id: int = 0) -> None:
     """Asks for ``size`` instructions of the kinds in the mask here; groups of one id form a pattern."""
-    _call("sched.group.barrier", mask, size, group_id)
+    parts = [("mask", mask, _ALL), ("size", size, None), ("group_id", group_id, None)]
+    _call("sched.group.barrier", *[count_of(x, f"{name} of sched_group_barrier", 0, top) for name, x, top in parts])
 
 
 def sched_mfma(n: int) -> None:
