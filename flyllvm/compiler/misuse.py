@@ -61,7 +61,9 @@ def _inside(error: Exception, author: TracebackType, entry: FrameType) -> tuple[
     code = entry.f_code
     if code.co_name == "__getattr__":
         text, _, use = str(error).partition(": ")
-        return text, use or "see the names in the documentation"
+        asked = re.search(r"'(\w+)'", text)
+        home = sys.modules.get(entry.f_globals["__name__"])
+        return text, use or _similar(asked[1] if asked else "", home)
     said = f"{error}" or "no reason"
     what = f"{_expression(author) or code.co_name + '()'} cannot take {_given(entry)}: {said} ({type(error).__name__})"
     # Functions of the layout algebra come through a wrapper around them.
@@ -95,7 +97,31 @@ def _over_ours(error: Exception, author: TracebackType) -> tuple[str, str] | Non
         return at, f"{called[1]} is: {doc}"
     if kinds & classes.keys():
         return at, "use what the object offers: its elements, its .load(), its numbers"
+    found = _callee(author.tb_frame, quoted)
+    if found is not None and _is_ours(found):
+        return at, f"{found.__name__} is: {(found.__doc__ or '').strip().partition(chr(10))[0]}"
     return None
+
+
+def _callee(frame: FrameType, expression: str) -> Any:
+    """What an expression calls, looked up by name where it is called."""
+    import ast
+
+    try:
+        call = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return None
+    names: list[str] = []
+    node = call.func if isinstance(call, ast.Call) else call
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    if not isinstance(call, ast.Call) or not isinstance(node, ast.Name):
+        return None
+    found = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    for name in reversed(names):
+        found = getattr(found, name, None)
+    return found
 
 
 def _by_python(tb: TracebackType) -> bool:

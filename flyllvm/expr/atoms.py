@@ -188,10 +188,26 @@ def atom_set_value(atom: Any, field: Any, value: Any = None) -> Any:
     return atom.set_value(field, value)
 
 
+def refuse_no_thread(at: Any, shape: Any) -> None:
+    """Refuses what is no thread of a partition.
+
+    Raises:
+        TraceError: It is none, or a known index outside of the threads.
+    """
+    from .tensor import refuse_outside
+
+    if at is L.STAR:
+        where = Builder.current().location()
+        raise TraceError("the thread None of a partition", where, "give the thread's index: fx.thread_idx.x")
+    refuse_outside(at, shape)
+
+
 def thread_slice(partition: Any, tensor: Any, tid: Any) -> Any:
     """Mode 0 of a partition at one thread."""
     outer = partition.outer if isinstance(partition, L.ComposedLayout) else partition
-    mine = thread_coord(to_leaves(tid), plain_layout(outer)[0], tensor)
+    at = to_leaves(tid)
+    refuse_no_thread(at, plain_layout(outer)[0].shape)
+    mine = thread_coord(at, plain_layout(outer)[0], tensor)
     coord = (mine, *(L.STAR,) * (L.rank(outer) - 1))
     kept, offset = L.slice_and_offset(coord, partition)
     return tensor.at(offset, kept)

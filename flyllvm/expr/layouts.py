@@ -6,7 +6,7 @@ Every function takes tensors too where a layout is asked for, and works on compi
 from __future__ import annotations
 
 from .. import layout as L
-from ..errors import TraceError
+from ..errors import ParseError, TraceError
 from .leaves import ComposedLayout, IntTuple, Layout, from_leaves, to_leaves
 
 TYPE_CHECKING = False
@@ -87,7 +87,13 @@ def static(x: Any) -> Any:
     Raises:
         TraceError: It is known at run time only.
     """
-    made = L.parse(x) if isinstance(x, str) else to_leaves(x)
+    if isinstance(x, str):
+        try:
+            made = L.parse(x)
+        except ParseError as e:
+            raise TraceError(e.what, fix="write a layout, a tile or a tuple: '(4,8):(1,4)', '[4|*]', '(2,3)'") from None
+    else:
+        made = to_leaves(x)
     if not L.is_static(made):
         raise TraceError(f"static({x}): a leaf is known at run time only", fix="use compile-time numbers")
     return from_leaves(made)

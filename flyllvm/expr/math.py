@@ -309,6 +309,15 @@ def cmpf(predicate: str, a: Any, b: Any) -> Any:
 # --- extremes ------------------------------------------------------------------------------------
 
 
+def _mixed_signs(*numbers: Any) -> bool:
+    """Whether a number that may be negative stands beside one of an unsigned type."""
+    from .operators import nonneg
+
+    known = [x if isinstance(x, Vector) else as_numeric(x) for x in numbers]
+    may = [x.dtype.signed and (isinstance(x, Vector) or not nonneg(x)) for x in known]
+    return any(may) and any(x.dtype.signed is False and x.dtype is not Boolean for x in known)
+
+
 def _extreme(index_name: str, name: str) -> Callable[..., Any]:
     pick: Callable[..., Any] = getattr(builtins, name)
 
@@ -317,6 +326,8 @@ def _extreme(index_name: str, name: str) -> Callable[..., Any]:
             return run(run(a, b), *rest)
         x, y = joined(a, b)
         cls, builder = x.dtype, Builder.active()
+        if cls.signed is False and _mixed_signs(a, b):
+            return where(a > b if name == "max" else a < b, a, b)
         static = isinstance(x, Numeric) and x.is_static and y.is_static
         if static and cls.signed is not None:
             return cls.wrap(pick(x._v, y._v))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 from ..errors import TraceError
+from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .fastmath import emit_float
@@ -53,7 +54,8 @@ def _operand(x: Numeric) -> Any:
     return x._v if isinstance(x, Int32) or isinstance(x._v, int) else x.ir_value()
 
 
-def _nonneg(x: Numeric) -> bool:
+def nonneg(x: Numeric) -> bool:
+    """Whether a number is known not to be negative."""
     v = x._v
     rng = v.range if isinstance(v, Value) else (v, v)
     return x.signed is False or (rng is not None and rng[0] >= 0)
@@ -75,9 +77,34 @@ def refuse_negative(cls: type[Numeric], *numbers: Any) -> None:
                 )
 
 
+def signed_side(cls: type[Numeric], x: type[Numeric], y: type[Numeric]) -> int | None:
+    """Which operand of an unsigned common type may be negative: 0, 1 or none."""
+    if cls.signed is not False or cls.width == 1 or x.signed == y.signed or t.I1 in (x.ir, y.ir):
+        return None
+    return 0 if x.signed else 1
+
+
+def refuse_mixed(what: str, cls: type[Numeric], x: type[Numeric], y: type[Numeric]) -> None:
+    """Refuses an operation in an unsigned common type that a negative number has no place in.
+
+    Raises:
+        TraceError: Always.
+    """
+    wide = f"fx.Int{min(2 * cls.width, 128)}"
+    raise TraceError(
+        f"{what} of {x} and {y}: as {cls}, a negative number would count as a large one",
+        Builder.current().location(),
+        f"convert both with .to({wide}) to compute with their values, or the signed one with .to(fx.{cls}) where it is "
+        "never negative",
+    )
+
+
 def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
     cls = promote(type(x), type(y))
     refuse_negative(cls, x, y)
+    side = signed_side(cls, type(x), type(y))
+    if side is not None and not nonneg((x, y)[side]):
+        refuse_mixed("a remainder" if remainder else "a quotient", cls, type(x), type(y))
     x, y = cls(x), cls(y)
     if cls.signed is None:
         return _float_division(x, y, cls, remainder)
@@ -86,7 +113,7 @@ def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
     if x.is_static and y.is_static:
         return cls.wrap(in_range(operator.mod(x._v, y._v) if remainder else operator.floordiv(x._v, y._v), cls))
     b = Builder.current()
-    if cls in _INDEX_TYPES and _nonneg(x) and _nonneg(y):
+    if cls in _INDEX_TYPES and nonneg(x) and nonneg(y):
         if remainder:
             return _of_index(cls, b.index_rem(_operand(x), _operand(y)))
         return _of_index(cls, b.index_div(_operand(x), _operand(y), exact=True))
@@ -169,7 +196,7 @@ def _shift(left: bool) -> Callable[[Numeric, Numeric], Any]:
         if x.is_static and y.is_static:
             return cls.wrap(in_range((operator.lshift if left else operator.rshift)(x._v, y._v), cls))
         b = Builder.current()
-        if cls is Int32 and isinstance(count, int) and isinstance(x._v, Value) and _nonneg(x):
+        if cls is Int32 and isinstance(count, int) and isinstance(x._v, Value) and nonneg(x):
             # A left shift multiplies; a right shift of a non-negative value divides.
             return _of_index(cls, (b.index_shl if left else b.index_shr)(x._v, count))
         name = "arith.shli" if left else "arith.shrsi" if cls.signed else "arith.shrui"
@@ -200,6 +227,11 @@ def _compare(kind: str) -> Callable[[Numeric, Numeric], Any]:
     def run(x: Numeric, y: Numeric) -> Any:
         cls = Boolean if type(x) is type(y) is Boolean else promote(type(x), type(y))
         refuse_negative(cls, x, y)
+        side = signed_side(cls, type(x), type(y))
+        if side is not None and nonneg((x, y)[side]):
+            side = None
+        if x.is_static and y.is_static and cls.signed is not None:
+            return Boolean(getattr(operator, kind)(x._v, y._v))
         x, y = cls(x), cls(y)
         if x.is_static and y.is_static:
             return Boolean(getattr(operator, kind)(x._v, y._v))
@@ -210,9 +242,27 @@ def _compare(kind: str) -> Callable[[Numeric, Numeric], Any]:
         if known is not None:
             return Boolean(known)
         sign = "" if kind in ("eq", "ne") else "s" if cls.signed else "u"
-        return Boolean.wrap(b.cmpi(sign + kind, x.ir_value(), y.ir_value()))
+        made = b.cmpi(sign + kind, x.ir_value(), y.ir_value())
+        return Boolean.wrap(made if side is None else by_value(kind, side, (x, y)[side].ir_value(), made))
 
     return run
+
+
+def by_value(kind: str, side: int, signed: Value, as_unsigned: Value) -> Value:
+    """An unsigned comparison put right for a signed operand, which is less than the other where it is negative.
+
+    Args:
+        kind: The comparison.
+        side: Which operand is the signed one: 0 or 1.
+        signed: Its bits in the common type, sign-extended.
+        as_unsigned: The comparison of both as unsigned numbers.
+    """
+    b = Builder.current()
+    negative = b.cmpi("slt", signed, b.constant(0, signed.type))
+    if kind == "ne" or kind in (("lt", "le") if side == 0 else ("gt", "ge")):
+        return b.binary("arith.ori", negative, as_unsigned)
+    ones = b.constant(1, negative.type)
+    return b.binary("arith.andi", b.binary("arith.xori", negative, ones), as_unsigned)
 
 
 def _install(name: str, run: Callable[[Numeric, Numeric], Any], reflected: bool = True) -> None:

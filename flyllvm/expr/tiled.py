@@ -7,7 +7,7 @@ from ..atoms import wrappers
 from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
-from .atoms import CopyAtom, MmaAtom, located, thread_slice
+from .atoms import CopyAtom, MmaAtom, located, refuse_no_thread, thread_slice
 from .layouts import compact_basis, make_layout_tv, plain_layout, raw_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR
@@ -185,6 +185,7 @@ class TiledMma:
     def partition(self, operand: str, tensor: Any, coord: Any) -> Any:
         """An operand's elements at the (V, M, N, K) coordinate of a thread, or at a thread index."""
         desc, at = self.desc, to_leaves(coord)
+        refuse_no_thread(at, desc.thr_layout_vmnk.shape)
         where = at if isinstance(at, tuple) else desc.thread_coord(at)
         part = located(lambda: desc.partition(operand, tensor.raw_layout))
         where = thread_coord(where, plain_layout(part)[0], tensor)

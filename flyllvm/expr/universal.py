@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .atoms import located
 from .numeric import Numeric
+from .pointer import elem_ir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def UniversalFMA(dtype: type[Numeric]) -> Any:
     """``d = a * b + c`` on one element of a float type."""
     from ..atoms.universal import UniversalFma
 
-    return located(lambda: UniversalFma(dtype.ir))
+    return located(lambda: UniversalFma(elem_ir(dtype)))
 
 
 def signed_operation(op: str, dtype: type[Numeric]) -> str:
@@ -59,7 +60,7 @@ def UniversalAtomic(op: str, dtype: type[Numeric], syncscope: str = System) -> A
     """
     from ..atoms.universal_atomic import UniversalAtomic as Atom
 
-    return located(lambda: Atom(signed_operation(op, dtype), dtype.ir, syncscope or System))
+    return located(lambda: Atom(signed_operation(op, dtype), elem_ir(dtype), syncscope or System))
 
 
 def _atomic(op: str) -> Callable[..., Any]:

@@ -87,8 +87,9 @@ class Vector:
     def filled(count: Any, value: Any, dtype: type[Numeric] | None = None) -> Vector:
         """A vector of one number; ``count`` is its number of elements or its shape."""
         shape = tuple(count) if isinstance(count, (tuple, list)) else (count,)
-        n = prod(flat_shape(shape))
-        b = Builder.current()
+        b, n = Builder.current(), prod(flat_shape(shape))
+        if not shape:
+            raise TraceError("a vector of no extents", b.location(), "give its number of elements, or a shape")
         if dtype is not None:
             refuse_too_large(value, dtype)
         x = as_numeric(value) if dtype is None else dtype(value)

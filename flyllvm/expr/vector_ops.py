@@ -8,7 +8,17 @@ from ..ir.core import Value
 from .fastmath import emit_float
 from .math import powf, powi
 from .numeric import Boolean, Float32, Float64, Int32, Numeric, as_numeric, promote
-from .operators import FLOAT_PREDICATES, LARGEST_POWER, float_division, floor_division
+from .operators import (
+    FLOAT_PREDICATES,
+    LARGEST_POWER,
+    by_value,
+    float_division,
+    floor_division,
+    nonneg,
+    refuse_mixed,
+    refuse_negative,
+    signed_side,
+)
 from .vector import Vector, broadcast, flat_shape
 
 TYPE_CHECKING = False
@@ -72,8 +82,10 @@ def _true_division(x: Vector, y: Vector) -> Vector:
     return x.like(emit_float("arith.divf", x.ir_value(), y.ir_value()))
 
 
-def _division(remainder: bool) -> Callable[[Vector, Vector], Vector]:
-    def run(x: Vector, y: Vector) -> Vector:
+def _division(remainder: bool) -> Callable[..., Vector]:
+    def run(x: Vector, y: Vector, side: int | None, kinds: list[type[Numeric]]) -> Vector:
+        if side is not None:
+            refuse_mixed("a remainder" if remainder else "a quotient", x.dtype, *kinds)
         b, a, d = Builder.current(), x.ir_value(), y.ir_value()
         if x.dtype.signed is None:
             return x.like(float_division(a, d, remainder))
@@ -116,15 +128,28 @@ def _shift(left: bool) -> Callable[[Vector, Vector], Vector]:
     return run
 
 
-def _compare(kind: str) -> Callable[[Vector, Vector], Vector]:
-    def run(x: Vector, y: Vector) -> Vector:
+def _compare(kind: str) -> Callable[..., Vector]:
+    def run(x: Vector, y: Vector, side: int | None, kinds: list[type[Numeric]]) -> Vector:
         b = Builder.current()
         if x.dtype.signed is None:
             return x.like(b.cmpf(FLOAT_PREDICATES[kind], x.ir_value(), y.ir_value()), Boolean)
         sign = "" if kind in ("eq", "ne") else "s" if x.dtype.signed else "u"
-        return x.like(b.cmpi(sign + kind, x.ir_value(), y.ir_value()), Boolean)
+        made = b.cmpi(sign + kind, x.ir_value(), y.ir_value())
+        return x.like(made if side is None else by_value(kind, side, (x, y)[side].ir_value(), made), Boolean)
 
     return run
+
+
+def _sides(cls: type[Numeric], a: Any, b: Any) -> tuple[int | None, list[type[Numeric]]]:
+    """Which of two operands may be negative beside an unsigned one, and the types of both."""
+    known = [x if isinstance(x, Vector) else as_numeric(x, cls) for x in (a, b)]
+    kinds = [x.dtype for x in known]
+    refuse_negative(cls, *[x for x in known if isinstance(x, Numeric)], *[x for x in (a, b) if isinstance(x, Vector)])
+    side = signed_side(cls, kinds[0], kinds[1])
+    signed = None if side is None else known[side]
+    if isinstance(signed, Numeric) and nonneg(signed):
+        side = None
+    return side, kinds
 
 
 def _operand(x: Any) -> bool:
@@ -145,7 +170,12 @@ def _shift_pair(a: Any, b: Any) -> tuple[Vector, Vector]:
 
 
 def _install(
-    name: str, run: Callable[[Vector, Vector], Vector], reflected: bool = True, bits: bool = False, shift: bool = False
+    name: str,
+    run: Callable[..., Vector],
+    reflected: bool = True,
+    bits: bool = False,
+    shift: bool = False,
+    sides: bool = False,
 ) -> None:
     def pair(a: Any, b: Any) -> tuple[Vector, Vector]:
         if shift:
@@ -155,11 +185,15 @@ def _install(
         keep = bits and all(d is Boolean for d in both) and not any(type(x) is int for x in (a, b))
         return joined(a, b, arithmetic=not keep)
 
+    def apply(a: Any, b: Any) -> Vector:
+        x, y = pair(a, b)
+        return run(x, y, *_sides(x.dtype, a, b)) if sides else run(x, y)
+
     def method(self: Vector, other: Any) -> Any:
-        return run(*pair(self, other)) if _operand(other) else NotImplemented
+        return apply(self, other) if _operand(other) else NotImplemented
 
     def swapped(self: Vector, other: Any) -> Any:
-        return run(*pair(other, self)) if _operand(other) else NotImplemented
+        return apply(other, self) if _operand(other) else NotImplemented
 
     setattr(Vector, f"__{name}__", method)
     if reflected:
@@ -189,15 +223,15 @@ _install("add", _arith("arith.addi", "arith.addf"))
 _install("sub", _arith("arith.subi", "arith.subf"))
 _install("mul", _arith("arith.muli", "arith.mulf"))
 _install("truediv", _true_division)
-_install("floordiv", _division(False))
-_install("mod", _division(True))
+_install("floordiv", _division(False), sides=True)
+_install("mod", _division(True), sides=True)
 _install("and", _bitwise("arith.andi"), bits=True)
 _install("or", _bitwise("arith.ori"), bits=True)
 _install("xor", _bitwise("arith.xori"), bits=True)
 _install("lshift", _shift(True), shift=True)
 _install("rshift", _shift(False), shift=True)
 for _kind in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _install(_kind, _compare(_kind), reflected=False, bits=True)
+    _install(_kind, _compare(_kind), reflected=False, bits=True, sides=True)
 _MORE: dict[str, Callable[..., Any]] = {
     "__neg__": _neg, "__abs__": _abs, "__invert__": _invert, "__pow__": _power_of,
     "__rpow__": lambda self, other: _power(*joined(other, self)),

@@ -170,11 +170,14 @@ def at(t: IntTuple, path: tuple[int, ...]) -> IntTuple:
             if not 0 <= i < len(here):
                 raise LayoutError(
                     f"mode {list(path)} of {show(t)} does not exist: index {i} at depth {depth} "
-                    f"is outside 0..{len(here) - 1}"
+                    f"is outside 0..{len(here) - 1}",
+                    fix=f"it has {len(here)} modes, counted from 0",
                 )
             here = here[i]
         elif i != 0 or depth > 0:
-            raise LayoutError(f"mode {list(path)} of {show(t)} does not exist: {show(here)} has no modes")
+            raise LayoutError(
+                f"mode {list(path)} of {show(t)} does not exist: {show(here)} has no modes", fix="end the path there"
+            )
     return here
 
 

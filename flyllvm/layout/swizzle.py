@@ -45,7 +45,10 @@ class Swizzle(Frozen):
     def __init__(self, mask: int, base: int, shift: int) -> None:
         values = [normal(v) for v in (mask, base, shift)]
         if any(type(v) is not int or v < 0 for v in values):
-            raise LayoutError(f"S<{show(values)[1:-1]}>: mask, base and shift are bit counts of at least 0")
+            raise LayoutError(
+                f"S<{show(values)[1:-1]}>: mask, base and shift are bit counts of at least 0",
+                fix="pass three ints: Swizzle(3, 3, 3)",
+            )
         _check_bits(f"S<{mask},{base},{shift}>", sum(values))
         if values[0] > 0 and values[2] == 0:
             raise LayoutError(
@@ -100,7 +103,10 @@ class CoordSwizzle(Frozen):
         m, rb, cb = normal(mask), normal(row_base), normal(col_base)
         rp, cp = modes(normal(row_path)), modes(normal(col_path))
         if any(type(v) is not int or v < 0 for v in (m, rb, cb, *rp, *cp)) or not rp or not cp:
-            raise LayoutError(f"CS<{m},{rb},{rp},{cb},{cp}>: bit counts and mode paths hold ints of at least 0")
+            raise LayoutError(
+                f"CS<{m},{rb},{rp},{cb},{cp}>: bit counts and mode paths hold ints of at least 0",
+                fix="pass ints, and tuples of ints as paths: CoordSwizzle(2, 0, (0,), 1, (1,))",
+            )
         _check_bits(f"CS<{m},{rb},{rp},{cb},{cp}>", m + max(rb, cb))
         if m > 0 and (rp[: len(cp)] == cp or cp[: len(rp)] == rp):
             raise LayoutError(f"CS<{m},{rb},{rp},{cb},{cp}>: row and column must be different modes")

@@ -144,7 +144,48 @@ def test_mixed_integers_promote_as_documented(vector: int) -> None:
         with np.errstate(over="ignore"):
             np.testing.assert_array_equal(got, x.astype(MODEL[cls]) * y.astype(MODEL[cls]))
         less = elementwise(lambda u, v: fx.where(u < v, 1, 0), [x, y], fx.Int32, np.int32, vector=vector)
-        np.testing.assert_array_equal(less, x.astype(MODEL[cls]) < y.astype(MODEL[cls]))
+        np.testing.assert_array_equal(less, x.astype(object) < y.astype(object))
+
+
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+MIXED = [(fx.Int8, fx.Uint8), (fx.Uint32, fx.Int32), (fx.Int16, fx.Uint32), (fx.Int64, fx.Uint64)]
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("vector", [1, 4])
+@pytest.mark.parametrize(("a", "b"), MIXED, ids=str)
+def test_mixed_signs_compare_by_value(a: type[fx.Numeric], b: type[fx.Numeric], vector: int) -> None:
+    x, y = np.tile(samples(a), vector), shuffled(np.tile(samples(b, 1), vector), 3)
+    # The same bits are different numbers.
+    bits = np.dtype(f"i{min(a.width, b.width) // 8}")
+    x[:8], y[:8] = np.array([-1], bits).astype(MODEL[a])[0], np.array([-1], bits).astype(MODEL[b])[0]
+    p, q = x.astype(object), y.astype(object)
+    for fn in COMPARISONS:
+        got = elementwise(lambda u, v, fn=fn: fx.where(fn(u, v), 1, 0), [x, y], fx.Int32, np.int32, vector=vector)
+        np.testing.assert_array_equal(got, fn(p, q).astype(int), err_msg=fn.__name__)
+    cls = promote(a, b)
+    for name in ("max", "min"):
+        got = elementwise(getattr(fx, name), [x, y], cls, MODEL[cls], vector=vector)
+        want = [u if (u > v) == (name == "max") else v for u, v in zip(p, q)]
+        np.testing.assert_array_equal(got, np.array([w % (1 << cls.width) for w in want], object).astype(MODEL[cls]))
+
+
+def test_known_numbers_of_mixed_signs_compare_by_value() -> None:
+    assert bool(fx.Uint8(190) > fx.Int8(-1)) and not bool(fx.Uint32(0xFFFFFFFF) == fx.Int32(-1))
+    assert bool(fx.Int64(-1) < fx.Uint64(0)) and bool(fx.Uint32(5) == fx.Int32(5))
+
+
+def test_a_quotient_of_mixed_signs_wants_a_number_that_is_not_negative() -> None:
+    with Tracing() as k:
+        u, s = k.arg(fx.Uint32), k.arg(fx.Int32)
+        for fn in (operator.floordiv, operator.mod):
+            for x, y in ((u, s), (s, u), (fx.full(4, u), s), (fx.full(4, s), fx.full(4, u))):
+                with pytest.raises(TraceError, match=r"convert both with \.to\(fx\.Int64\).*\.to\(fx\.Uint32\)"):
+                    fn(x, y)
+            assert type(fn(u, fx.thread_idx.x + 1)) is fx.Uint32
+            assert type(fn(u, 7)) is type(fn(u, fx.Int32(7))) is fx.Uint32
+            assert type(fn(k.arg(fx.Int64), u)) is fx.Int64
+            assert fn(fx.full(4, u), 7).dtype is fx.Uint32
 
 
 @pytest.mark.sim

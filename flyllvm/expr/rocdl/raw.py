@@ -8,7 +8,7 @@ from ...ir import types as t
 from ...ir.builder import Builder
 from ...ir.core import Value
 from ..atoms import located
-from ..numeric import Int32, Numeric, NumericMeta, as_numeric, integer
+from ..numeric import Int32, Numeric, NumericMeta, as_numeric, count_of, integer
 from ..pointer import Pointer
 from ..vector import Vector
 from .buffers import Resource, get_buffer_rsrc
@@ -57,6 +57,14 @@ def _descriptor(rsrc: Any) -> Pointer:
     return rsrc.ptr if isinstance(rsrc, Resource) else get_buffer_rsrc(rsrc).ptr
 
 
+def _offset(x: Any, what: str) -> Any:
+    """A byte offset behind a descriptor: offsets count up from its base."""
+    made = integer(x, what)
+    if made.is_static:
+        count_of(made, what, 0, (1 << 31) - 1)
+    return made
+
+
 def raw_ptr_buffer_load_lds(
     rsrc: Any, lds_ptr: Pointer, size: int, voffset: Any = 0, soffset: Any = 0, offset: int = 0, aux: Any = None
 ) -> None:
@@ -89,7 +97,7 @@ def raw_ptr_buffer_load_lds(
     if not isinstance(lds_ptr, Pointer) or lds_ptr.address_space != "shared":
         raise TraceError(f"{lds_ptr!r} is not in LDS", b.location(), "pass a pointer to shared memory")
     policy = 0 if aux is None else located(lambda: CachePolicy(aux).bits(b.target, False))
-    offsets = integer(voffset, "voffset"), integer(soffset, "soffset"), offset
+    offsets = _offset(voffset, "voffset"), _offset(soffset, "soffset"), offset
     intrinsic("llvm.amdgcn.raw.ptr.buffer.load.lds", None, _descriptor(rsrc), lds_ptr, size, *offsets, policy)
 
 
@@ -109,7 +117,7 @@ def _atomic(name: str, vdata: Any, rsrc: Any, offset: Any, soffset: Any) -> Any:
     BufferAtomic(name, value.dtype if isinstance(value, Numeric) else str(kind))
     suffix = f"v{value.count}{value.dtype.ir.text}" if isinstance(value, Vector) else value.dtype.ir.text
     result: Any = (value.dtype, value.count) if isinstance(value, Vector) else value.dtype
-    offsets = integer(offset, "offset"), integer(soffset, "soffset")
+    offsets = _offset(offset, "offset"), _offset(soffset, "soffset")
     full = f"llvm.amdgcn.raw.ptr.buffer.atomic.f{name}.{suffix}"
     return intrinsic(full, result, value, _descriptor(rsrc), *offsets, 0)
 
