@@ -16,8 +16,9 @@ Lane formulas:
 - swmmac of gfx1250: packed A as its dense WMMA operand of depth K/2 (chunks of 8), B in chunks of 16.
 
 The published table leaves the map of A to the manual; the integer rows of swmmac, the doubled rows of gfx950 and all
-rows of gfx1250 are not in it.  Public sources contradict each other on the index of gfx1250: an index in the lane of
-its value is assumed, which makes the K order of A and B one that no product shows, and the machine warns.
+rows of gfx1250 are not in it.  AMD's public emulator has the same pairing of A with B in all of them, up to a K order
+that A and B share.  Public sources contradict each other on the index of gfx1250: an index in the lane of its value is
+assumed, and the machine warns.
 
 Source: CDNA3 and CDNA4 ISA manuals, "Sparse Matrices" (index layouts, CBSZ and ABID); RDNA4 ISA manual, SWMMAC.
 """

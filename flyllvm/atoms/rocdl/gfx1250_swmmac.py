@@ -4,9 +4,10 @@
 is over (M, K/2), and the state ``index`` says which columns its values are: 32 bits, or 64 for 8-bit elements.
 
 ``index = lane`` must be written.  It says that the two bits of a value are in the lane that holds the value, as on
-gfx12 and as the text of the ISA is reported to say; AMD's public emulator of the chip routes them otherwise (bits of
-consecutive packed columns in one lane), and for K = 128 orders B otherwise too.  Check it on the chip before you rely
-on it.  With an index that goes with its value, the K order of A and B is common and no product shows it.
+gfx12 and as the text of the ISA is reported to say.  AMD's public emulator of the chip takes those of the lower half of
+K from lanes 0 to 15 and those of the upper half from lanes 16 to 31, whichever lane holds the value, because kernels of
+AMD's libraries need it.  Check it on the chip before you rely on it.  How A meets B is the same in both: each half of
+the lanes multiplies what it holds, so the K order of A and B is common and no product shows it.
 
 A 32-bit index compiles for K = 128 too, but the instruction reads 64 bits of registers: the state is i64.  The bf16
 result of an f32 accumulator has no row: LLVM's intrinsic returns it in the registers of the accumulator.
