@@ -10,8 +10,8 @@ there is no default.  Where a lane needs fewer than 32 bits, ``abid`` picks the 
 A tiled mma has no place for a packed A: call the atom with ``mma_atom_call``.
 
 Source: CDNA3 and CDNA4 ISA manuals, "Sparse matrices" (A, index); AMD matrix instruction calculator 1.3.2 (B, C,
-cycles of the gfx942 rows).  The maps of the rows of gfx950 alone follow the rule of the family and pair A with B as AMD's
-public emulator does; their cost is unknown.
+cycles of the gfx942 rows).  The maps of the rows of gfx950 alone follow the rule of the family and pair A with B as
+AMD's public emulator does; their cost is unknown.
 """
 
 from __future__ import annotations
