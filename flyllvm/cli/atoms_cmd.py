@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 
 from ..atoms import all_families, all_rows
-from ..atoms.contract import indices, static_size
+from ..atoms.contract import indices, static_size, value_layout
 from ..atoms.copy_op import CopyAtomOp
 from ..atoms.mma_op import MmaAtomOp
+from ..atoms.rocdl.transpose import TransposeCopy
 from ..atoms.rows import RowMma
 from ..errors import AtomError
 from ..ir.protocols import parse_payload
@@ -160,7 +161,7 @@ def show_atom(op: Atom) -> str:
         lines.append(f"  state         {field['name']}: {field['type']} in {field['units']}{kind}, default {default}")
     for title, layout, extents in _operands(op):
         lines += ["", f"{title}: {layout}"]
-        if isinstance(op, MmaAtomOp):
+        if isinstance(op, (MmaAtomOp, TransposeCopy)):
             lines += _grid(layout, extents)
     return "\n".join(lines)
 
@@ -169,14 +170,21 @@ def _operands(op: Atom) -> list[tuple[str, Layout, tuple[int, int, int]]]:
     """Title, layout and (rows, columns, blocks) of each operand."""
     if isinstance(op, MmaAtomOp):
         (m, n, k), blocks = op.shape_mnk, op.blocks
+        packing = op.row.packing if isinstance(op, RowMma) else 1
+        kept = f"A (rows m, {'packed ' if packing > 1 else ''}columns k)"
         return [
-            ("A (rows m, columns k)", op.layout_a, (m, k, blocks)),
+            (kept, op.layout_a, (m, k // packing, blocks)),
             ("B (rows n, columns k)", op.layout_b, (n, k, blocks)),
             ("C and D (rows m, columns n)", op.layout_c, (m, n, blocks)),
         ]
     if isinstance(op, CopyAtomOp):
         sides = (("source", op.bit_layout_src), ("destination", op.bit_layout_dst), ("reference", op.bit_layout_ref))
-        return [(f"{name} (thread, bit)", layout, (1, op.bit_size, 1)) for name, layout in sides]
+        if isinstance(op, TransposeCopy):
+            bits = op.row.granularity
+            title = f"(lane, element of {bits} bits; columns are the runs that lanes read)"
+            sizes = (op.bit_size // bits, static_size(op.thr_layout.shape, op.name), 1)
+            return [(f"{name} {title}", value_layout(op.name, layout, bits), sizes) for name, layout in sides[:2]]
+        return [(f"{name} (thread, bit)", layout, (1, static_size(layout.shape, op.name), 1)) for name, layout in sides]
     return []
 
 

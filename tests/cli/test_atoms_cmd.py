@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flyllvm.atoms import all_rows
+from flyllvm.atoms.rows import RowMma
 from flyllvm.cli.main import main
 from flyllvm.target import CHIPS
 
@@ -71,6 +72,23 @@ def test_one_atom_is_drawn_lane_by_lane(spelling: str, capsys: pytest.CaptureFix
     assert a[2 + 1].split()[1 + 4] == "T17V0"
     assert c[2 + 5].split()[1 + 2] == "T18V1"
     assert len(a) >= 18 and len(b) >= 18
+
+
+@pytest.mark.parametrize("family", sorted({op.mnemonic for op in all_rows()}))
+def test_one_atom_of_every_family_is_drawn(family: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ops = [op for op in all_rows() if op.mnemonic == family]
+    for op in (ops[0], ops[-1]):
+        text = run(capsys, op.name, "--svg", str(tmp_path / "x.svg"))
+        assert op.name in text and (tmp_path / "x.svg").read_text().startswith("<svg")
+        if isinstance(op, RowMma) and op.row.packing == 2:
+            assert "A (rows m, packed columns k)" in text
+
+
+def test_a_transposing_load_shows_where_its_elements_go(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "cdna4.lds_read_trans<16, 64>")
+    source, destination = text.split("destination")
+    assert re.search(r"^ +1 +T0V1 +T1V1 +T2V1", source, re.MULTILINE)
+    assert re.search(r"^ +1 +T1V0 +T5V0 +T9V0 +T13V0 +T1V1", destination, re.MULTILINE)
 
 
 def test_blocks_are_drawn_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
