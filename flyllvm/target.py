@@ -29,6 +29,7 @@ class Chip:
         lds_unit_bytes: LDS that four SIMDs share (a compute unit of CDNA, two of them on RDNA), in bytes.
         max_barriers: Workgroups of several waves that four SIMDs can hold.
         buffer_flags: Flags of a raw buffer descriptor with the byte range check on: word 3, or on gfx1250 four bits.
+        global_immediate: Immediate offsets of a global access, in bytes: from minus this to below it.
         xnack_fixed: Value of xnack that cannot be switched, or ``None``.
 
     Source: LLVM AMDGPUUsage (processors, target ids, ELF header), AMD CDNA2/3, RDNA3/4 ISA manuals.
@@ -40,6 +41,7 @@ class Chip:
         "family",
         "features",
         "fp8",
+        "global_immediate",
         "lds_banks",
         "lds_bytes",
         "lds_granule",
@@ -69,6 +71,7 @@ class Chip:
         max_waves_per_simd: int = 8,
         lds_granule: int = 512,
         buffer_flags: int = 0x27000,
+        global_immediate: int = 4096,
     ) -> None:
         self.name = name
         self.family = family
@@ -87,6 +90,7 @@ class Chip:
         self.lds_unit_bytes = 2 * lds_bytes if pairs else lds_bytes
         self.max_barriers = 32 if pairs else 16
         self.buffer_flags = buffer_flags
+        self.global_immediate = global_immediate
 
 
 _KIB = 1024
@@ -107,10 +111,12 @@ CHIPS: dict[str, Chip] = {
         Chip(
             "gfx1200", "rdna4", 0x48, (32, 64), 64 * _KIB, fp8="ocp",
             vgpr_total=1536, vgpr_granule=24, max_waves_per_simd=16, buffer_flags=_RDNA_FLAGS,
+            global_immediate=1 << 23,
         ),
         Chip(
             "gfx1201", "rdna4", 0x4E, (32, 64), 64 * _KIB, fp8="ocp",
             vgpr_total=1536, vgpr_granule=24, max_waves_per_simd=16, buffer_flags=_RDNA_FLAGS,
+            global_immediate=1 << 23,
         ),
         # The descriptor of gfx1250 has four bits of flags, which LLVM takes from the low end: swizzle, a check against
         # the stride, type.  All zero is a raw buffer whose bytes are checked.  Source: MLIR's AMDGPU dialect, and the
@@ -118,7 +124,7 @@ CHIPS: dict[str, Chip] = {
         Chip(
             "gfx1250", "gfx1250", 0x49, (32,), 320 * _KIB, features=("xnack",), fp8="ocp",
             vgpr_total=1024, vgpr_granule=16, max_waves_per_simd=16, lds_banks=64, lds_granule=2048,
-            buffer_flags=0,
+            buffer_flags=0, global_immediate=1 << 23,
         ),
     )
 }  # fmt: skip

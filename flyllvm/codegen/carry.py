@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..ir import lltype as ll, types as t
 from ..ir.protocols import LLValue
 from .aggregate import StructValue
+from .global_offset import whole_offset, wide_offset
 from .lower import Pointer, pointer_type
 from .lower_memory import SMALL_SPACES
 
@@ -131,9 +132,9 @@ class Offset(Form):
         beyond = value.const - self.const
         if beyond % 8:
             raise em.fail(f"a pointer of type {self.type} moves by a part of a byte", "move it by whole bytes")
-        offset = em.const(wide, 0) if value.offset is None else value.offset
-        if offset.type is not wide:
-            offset = em.cast("sext", offset, wide)
+        offset = whole_offset(self.lw, value) if wide is ll.I64 else value.offset
+        if offset is None:
+            return [em.const(wide, beyond // 8)]
         return [em.binary("add", offset, em.const(wide, beyond // 8))]
 
     def join(self, parts: list[LLValue]) -> Any:
@@ -156,11 +157,12 @@ class Whole(Form):
         em = self.lw.em
         if value.const % 8:
             raise em.fail(f"a pointer of type {self.type} lies inside a byte", "carry pointers to whole bytes")
-        offset = em.index(self.space, value.offset)
+        base = self.lw.shared_base(value)
+        offset = value.offset if self.space in SMALL_SPACES else wide_offset(self.lw, value)
         if self.space != "buffer_desc":
-            return [em.gep(value.base, offset, value.const // 8)]
+            return [em.gep(base, offset, value.const // 8)]
         start = em.const(ll.I32, 0) if offset is None else offset
-        return [value.base, em.binary("add", start, em.const(ll.I32, value.const // 8))]
+        return [base, em.binary("add", start, em.const(ll.I32, value.const // 8))]
 
     def join(self, parts: list[LLValue]) -> Any:
         """The symbolic pointer."""

@@ -26,22 +26,36 @@ if TYPE_CHECKING:
 
 
 class Pointer:
-    """A symbolic pointer.
+    """A symbolic pointer: the base plus all offsets.
 
     Attributes:
         base: LLVM pointer, or buffer descriptor.
         offset: Run-time byte offset, or ``None``.
         const: Constant offset in bits; sub-byte elements are packed.
-        offset_align: The run-time offset is a multiple of this many bytes (a power of two).
+        offset_align: The run-time offsets are multiples of this many bytes (a power of two).
+        scalar: Byte offsets (i64) that all lanes of a wave share, one per nesting depth, outermost first.  Global
+            memory alone has them; elsewhere they are part of ``offset``.
+        most: In global memory the largest that ``offset`` can be, where that is proved to fit 32 bits: the offset is
+            then an i32 that is extended with zeros.
     """
 
-    __slots__ = ("base", "const", "offset", "offset_align")
+    __slots__ = ("base", "const", "most", "offset", "offset_align", "scalar")
 
-    def __init__(self, base: LLValue, offset: LLValue | None = None, const: int = 0, offset_align: int = 1) -> None:
+    def __init__(
+        self,
+        base: LLValue,
+        offset: LLValue | None = None,
+        const: int = 0,
+        offset_align: int = 1,
+        scalar: tuple[LLValue, ...] = (),
+        most: int | None = None,
+    ) -> None:
         self.base = base
         self.offset = offset
         self.const = const
         self.offset_align = offset_align
+        self.scalar = scalar
+        self.most = most
 
 
 class Lowering:
@@ -162,7 +176,36 @@ class Lowering:
                 f"an access to {type_.elem} elements starts at bit {const % 8} of a byte",
                 f"{type_.elem} is packed: start at an element whose index times {type_.elem.bits} is a multiple of 8",
             )
-        return MemOperand(type_, p.base, p.offset, const // 8, count, p.offset_align)
+        base, offset = self.shared_base(p), p.offset
+        const //= 8
+        if offset is not None and p.most is not None:
+            if type_.swizzle is None:
+                return self._lane_operand(type_, p, base, const, count)
+            offset = self.em.cast("zext", offset, ll.I64)
+        return MemOperand(type_, base, offset, const, count, p.offset_align)
+
+    def shared_base(self, p: Pointer) -> LLValue:
+        """The base of a pointer with all that lanes share."""
+        base = p.base
+        for shared in p.scalar:
+            base = self.em.gep(base, shared, 0)
+        return base
+
+    def _lane_operand(self, type_: t.PtrType, p: Pointer, base: LLValue, const: int, count: int) -> MemOperand:
+        """The operand at 32-bit offsets of lanes, addressed beside its access, where LLVM folds the sum into it.
+
+        The part of the constant that the instruction has no room for goes into the offset.
+        """
+        em, offset = self.em, p.offset
+        limit = self.target.chip.global_immediate
+        if offset is not None and const >= limit and (p.most or 0) + const < 1 << 31:
+            low = const % limit
+            offset, const = em.binary("add", offset, em.const(ll.I32, const - low), "nsw nuw"), low
+        if offset is None or offset.const is not None:
+            return MemOperand(type_, base, offset, const, count, p.offset_align)
+        wide = em.beside(ll.I64, f"zext i32 {offset.text} to i64")
+        rhs = f"getelementptr i8, {base.type.text} {base.text}, i64 {wide.text}"
+        return MemOperand(type_, em.beside(base.type, rhs), None, const, count, p.offset_align)
 
     def _view(self, type_: t.MemRefType) -> tuple[int, int]:
         """(elements, index of the first) of a memref that an atom accesses as one run."""

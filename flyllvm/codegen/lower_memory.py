@@ -6,6 +6,7 @@ from math import gcd
 
 from ..ir import lltype as ll, types as t
 from ..ir.protocols import LLValue
+from .global_offset import add_wide, moved_global, wide_offset
 from .lower import Pointer, pointer_type, stored_bits
 from .lower_vector import held
 
@@ -104,7 +105,8 @@ def full_pointer(lw: Lowering, value: Value) -> LLValue:
     space = type_.space if isinstance(type_, t.PtrType) else "generic"
     if p.const % 8:
         raise lw.em.fail(f"the address of {type_} lies inside a byte", "use an element that starts at a whole byte")
-    return lw.em.gep(p.base, lw.em.index(space, p.offset), p.const // 8)
+    offset = p.offset if space in SMALL_SPACES else wide_offset(lw, p)
+    return lw.em.gep(lw.shared_base(p), lw.em.index(space, offset), p.const // 8)
 
 
 # --- offsets --------------------------------------------------------------------------------------
@@ -123,26 +125,30 @@ def moved(lw: Lowering, p: Pointer, offset: Value, bits: int, type_: t.PtrType) 
     """A pointer some elements further."""
     value, divisibility, range_ = _offset_leaf(lw, offset)
     if isinstance(value, int):
-        return Pointer(p.base, p.offset, p.const + value * bits, p.offset_align)
+        return Pointer(p.base, p.offset, p.const + value * bits, p.offset_align, p.scalar, p.most)
+    align = divisibility * bits // 8 if divisibility * bits >= 8 else 1
+    align &= -align
+    if p.offset is not None or p.scalar:
+        align = min(p.offset_align, align)
+    if type_.space not in SMALL_SPACES:
+        number = _number(offset)
+        if number is not None and bits % 8 == 0:
+            return moved_global(lw, p, number, bits // 8, align)
+        return add_wide(lw, p, _scaled(lw, value, divisibility, range_, bits, type_), align)
     const = 0
     # In 32-bit arithmetic the constant of a sum can be split off exactly; it becomes an immediate.
     inner = offset.op
-    if type_.space in SMALL_SPACES and inner is not None and inner.name == "arith.addi":
-        number = inner.operands[1].static_value()
+    if inner is not None and inner.name == "arith.addi":
+        last = inner.operands[1].static_value()
         rest = lw.values.get(inner.operands[0])
-        if number is not None and isinstance(rest, LLValue) and number * bits % 8 == 0:
-            value, const = rest, number
+        if last is not None and isinstance(rest, LLValue) and last * bits % 8 == 0:
+            value, const = rest, last
             divisibility, range_ = inner.operands[0].divisibility, inner.operands[0].range
-    chosen = _scaled_parts(lw, offset, bits) if type_.space in SMALL_SPACES and not const else None
+    chosen = None if const else _scaled_parts(lw, offset, bits)
     scaled = _scaled(lw, value, divisibility, range_, bits, type_) if chosen is None else chosen
-    align = divisibility * bits // 8 if divisibility * bits >= 8 else 1
-    align &= -align
-    if p.offset is None:
-        return Pointer(p.base, scaled, p.const + const * bits, align)
-    a, b = p.offset, scaled
-    if a.type is not b.type:
-        a, b = lw.em.cast("sext", a, ll.I64), lw.em.cast("sext", b, ll.I64)
-    return Pointer(p.base, lw.em.binary("add", a, b), p.const + const * bits, min(p.offset_align, align))
+    if p.offset is not None:
+        scaled = lw.em.binary("add", p.offset, scaled)
+    return Pointer(p.base, scaled, p.const + const * bits, align)
 
 
 def _scaled_parts(lw: Lowering, offset: Value, bits: int) -> LLValue | None:
@@ -188,6 +194,14 @@ def _scale(lw: Lowering, value: Value, size: int) -> LLValue:
         a, b = op.operands
         return lw.em.binary("add", _scaled_sum(lw, a, size), _scaled_sum(lw, b, size))
     return lw.em.binary("mul", lw.get(value), lw.em.const(ll.I32, size))
+
+
+def _number(offset: Value) -> Value | None:
+    """The number that an offset is; ``None`` where it is not known which."""
+    if not isinstance(offset.type, t.IntTupleType):
+        return offset
+    op = offset.op
+    return op.operands[0] if op is not None and op.name == "fly.make_int_tuple" and len(op.operands) == 1 else None
 
 
 def _offset_leaf(lw: Lowering, offset: Value) -> tuple[int | LLValue, int, tuple[int, int] | None]:
