@@ -101,7 +101,19 @@ class MemoryBuilder(TextBuilder):
             if not self.module.align_base(mem.base, 1 << (swizzle.mask + swizzle.base + swizzle.shift)):
                 return self._swizzled_pointer(mem, swizzle)
             offset, const = self._swizzle(offset, const, mem.offset_align, swizzle)
+        if offset is not None and offset.level > 0 and mem.type.space not in _SMALL_SPACES and self.in_loop:
+            self.module.whole += 1
         return self.gep(mem.base, self.index(mem.type.space, offset), const)
+
+    @property
+    def in_loop(self) -> bool:
+        """Whether what is written now stands in a loop."""
+        return self.scope.depth > 0 and self.scope.place(0) is not None
+
+    def note_folded(self, part: LLValue) -> None:
+        """Notes an access that adds up its address itself; ``part`` is what varies in a loop, if anything does."""
+        if part.level > 0 and self.in_loop:
+            self.module.folded += 1
 
     def buffer_offset(self, mem: MemOperand, access_bytes: int) -> LLValue:
         """The byte offset (i32) of an access into a buffer, swizzled, the constant added last.
@@ -119,6 +131,7 @@ class MemoryBuilder(TextBuilder):
             return self.const(ll.I32, base + const)
         if const == 0:
             return offset
+        self.note_folded(offset)
         return self.beside(ll.I32, f"add i32 {offset.text}, {self.const(ll.I32, const).text}", offset.uniform)
 
     def _check_width(self, swizzle: Swizzle, access_bytes: int) -> None:

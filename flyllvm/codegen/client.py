@@ -7,7 +7,7 @@ import threading
 
 from ..errors import CodegenError
 from .backend import backend_for
-from .levers import choose_passes
+from .levers import choose_passes, reduces_strength
 from .options import CODE_OBJECT_VERSIONS, PASSES
 from .process import WorkerDied, WorkerProcess, default_python
 
@@ -199,6 +199,7 @@ def compile_llvm(
         "features": target.llvm_features,
         "opt_level": opt_level,
         "passes": passes,
+        "strength_reduction": reduces_strength(ir_text),
         "want": list(want),
         "memory_limit_bytes": memory_limit_bytes,
         "check": check,

@@ -9,7 +9,7 @@ from ..printf import PARAMETER
 from .backend import KernelFacts, backend_for
 from .debug_info import DebugInfo
 from .function import RESERVED, FunctionBuilder
-from .levers import mark_large_tile
+from .levers import mark_folded, mark_large_tile
 from .lower import Lowering, Pointer
 from .module import ModuleBuilder, quoted
 from .options import Options
@@ -59,7 +59,8 @@ def emit_module(module: Module, target: Target, options: Options | None = None) 
         names.add(kernel.name)
         carried = max(carried, _emit_kernel(out, kernel, target, options))
     out.check_lds()
-    return mark_large_tile(out.text(module.kernels[0].name), carried)
+    text = mark_large_tile(out.text(module.kernels[0].name), carried)
+    return mark_folded(text, out.folded, out.whole)
 
 
 def _where(kernel: Kernel) -> object | None:

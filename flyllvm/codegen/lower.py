@@ -197,6 +197,7 @@ class Lowering:
         The part of the constant that the instruction has no room for goes into the offset.
         """
         em, offset = self.em, p.offset
+        em.note_folded(base)
         limit = self.target.chip.global_immediate
         if offset is not None and const >= limit and (p.most or 0) + const < 1 << 31:
             low = const % limit

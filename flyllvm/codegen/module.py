@@ -51,13 +51,15 @@ class ModuleBuilder:
 
     Attributes:
         facts: Facts about the kernel being emitted.
+        folded: Accesses in loops whose address the instruction itself adds up from parts, see `levers`.
         formats: What the kernels print, each once.
         known_align: Alignment in bytes of base pointers, by operand text.
+        whole: Accesses in loops whose address is computed for each lane.
     """
 
     __slots__ = (
-        "_nodes", "backend", "calls", "debug", "dynamic", "facts", "formats", "functions", "groups", "known_align",
-        "lds", "named", "nodes", "options", "target",
+        "_nodes", "backend", "calls", "debug", "dynamic", "facts", "folded", "formats", "functions", "groups",
+        "known_align", "lds", "named", "nodes", "options", "target", "whole",
     )  # fmt: skip
 
     def __init__(self, backend: Backend, target: Target, options: Options) -> None:
@@ -76,6 +78,8 @@ class ModuleBuilder:
         self.nodes: list[str] = []
         self._nodes: dict[str, int] = {}
         self.named: dict[str, list[int]] = {}
+        self.folded = 0
+        self.whole = 0
 
     # --- intrinsics -------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ LLVM ends its process on many errors, so it gets one of its own.  This file impo
 script.  Frames on stdin and stdout are a 4-byte little-endian length and a ``marshal`` dictionary; what LLVM itself
 prints goes to stderr, where the client reads it.
 
-Request: ``op`` is ``compile`` (``ir``, ``triple``, ``cpu``, ``features``, ``opt_level``, ``passes``, ``want``,
-``memory_limit_bytes``) or ``run`` (``ir``, ``name``, ``args``: host code only).  Answer: the results by name, or
-``error`` with LLVM's words and the ``stage``.
+Request: ``op`` is ``compile`` (``ir``, ``triple``, ``cpu``, ``features``, ``opt_level``, ``passes``,
+``strength_reduction``, ``want``, ``memory_limit_bytes``) or ``run`` (``ir``, ``name``, ``args``: host code only).
+Answer: the results by name, or ``error`` with LLVM's words and the ``stage``.
 """
 
 from __future__ import annotations
@@ -122,6 +122,17 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
     llvm, problem = load_llvm()
     if problem is not None:
         return {"error": problem, "stage": "llvmlite"}
+    if request.get("strength_reduction", True):
+        return _compile(llvm, request)
+    # An option of the whole process, which may be the user's.
+    llvm.set_option("flyllvm", "-disable-lsr=1")
+    try:
+        return _compile(llvm, request)
+    finally:
+        llvm.set_option("flyllvm", "-disable-lsr=0")
+
+
+def _compile(llvm: Any, request: dict[str, Any]) -> dict[str, Any]:
     stage = Stage()
     out: dict[str, Any] = {}
     try:

@@ -7,6 +7,7 @@ from math import gcd
 from ..errors import VerifyError
 from . import types as t
 from .core import Block, Op, Value
+from .facts import loop_index
 from .ops_control import Condition, For, If, While, Yield
 
 TYPE_CHECKING = False
@@ -161,11 +162,8 @@ class ControlBuilder:
         made = self._open(For, [low, high, stride, *inits], [v.type for v in inits], 1)
         region = made.regions[0]
         index = region.add_arg(low.type)
-        first, last, by = low.static_value(), high.static_value(), stride.static_value()
-        if first is not None:
-            index.range = (first, max(first, last - 1) if last is not None else (1 << (low.width - 1)) - 1)
-            if by is not None:
-                index.divisibility = gcd(first, by) or 1
+        bounds = [(v.divisibility, v.range) for v in (low, high, stride)]
+        index.divisibility, index.range = loop_index(bounds[0], bounds[1], bounds[2], low.width)
         carried = [region.add_arg(v.type) for v in inits]
         outer = self.block
         values = self._region(region, body, index, *carried)
