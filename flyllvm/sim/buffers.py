@@ -123,7 +123,7 @@ def _rows(m: Machine, good: Array) -> Array | None:
 
 def component_of(t: ty.Type) -> int:
     """Bytes that are range-checked together."""
-    return min(4, ty.bit_size(ty.scalar_of(t)) // 8)
+    return max(1, min(4, ty.bit_size(ty.scalar_of(t)) // 8))
 
 
 def read_raw(m: Machine, inst: Inst, access: Access, byte_count: int, component: int) -> Array:
@@ -229,11 +229,9 @@ def load(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
 def fetcher(inst: Inst, t: ty.Type) -> Callable[[Machine, Access], Any]:
     """A function that loads a value of type ``t``."""
     byte_count, component = ty.store_size(t), component_of(t)
-    dtype, vector = ty.dtype_of(t), isinstance(t, ty.VecType)
 
     def fetch(m: Machine, access: Access) -> Any:
-        value = read_raw(m, inst, access, byte_count, component).view(dtype)
-        value = value if vector else value[..., 0]
+        value = convert.from_bytes(t, read_raw(m, inst, access, byte_count, component))
         return transfer.expanded(m, value) if access.packed else value
 
     return fetch
@@ -271,7 +269,7 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
     exchange = operation == "cmpswap"
     t = inst.operands[0].type
     names = {"swap": "xchg", "smin": "min", "smax": "max", "inc": "uinc_wrap", "dec": "udec_wrap",
-             "cond.sub.u32": "usub_cond"}  # fmt: skip
+             "cond.sub.u32": "usub_cond", "sub.clamp.u32": "usub_sat"}  # fmt: skip
     update = None if exchange else atomics.update_function(names.get(operation, operation), t)
     resolve = _resolver(c, inst, 2 if exchange else 1, structured)
     slots = [c.slot(o) for o in inst.operands[: 2 if exchange else 1]]

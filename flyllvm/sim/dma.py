@@ -62,6 +62,12 @@ _DMA_NAMES = (
 )  # fmt: skip
 
 
+def is_buffer_access(inst: Inst) -> bool:
+    """Whether a call is a load, store or atomic operation through a buffer descriptor."""
+    callee = inst.callee or ""
+    return ".buffer." in callee and "rsrc" not in callee and bool(inst.operands)
+
+
 def counter_of(inst: Inst, family: str) -> Op | None:
     """Counts an instruction for ``vmcnt`` (on gfx12, where DMA has counters of its own: for the one of its kind).
 
@@ -74,8 +80,7 @@ def counter_of(inst: Inst, family: str) -> Op | None:
     if inst.op in ("load", "store"):
         pointer = inst.operands[inst.op == "store"]
         return count if getattr(pointer.type, "space", 3) in (0, 1, 4, 7) else None
-    callee = inst.callee or ""
-    return count if inst.op == "call" and ".buffer." in callee and "rsrc" not in callee else None
+    return count if inst.op == "call" and is_buffer_access(inst) else None
 
 
 def count(r: list[Any], m: Machine) -> None:

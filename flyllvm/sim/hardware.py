@@ -124,14 +124,14 @@ def _is_in(aperture: int) -> Callable[[Array], Array]:
 
 
 def _rsq_clamp(c: Compiler, inst: Inst) -> list[Op]:
-    t = inst.type
-    top = np.finfo(ty.dtype_of(t)).max
+    # the largest bfloat is that float32 with 16 zeros at the end
+    top = float.fromhex("0x1.fep127") if inst.type is ty.BFLOAT else float(np.finfo(ty.dtype_of(inst.type)).max)
 
     def fn(a: Array) -> Array:
         root = 1.0 / np.sqrt(a.astype(np.float64))
-        return np.clip(root, -float(top), float(top)).astype(a.dtype)
+        return np.clip(root, -top, top).astype(a.dtype)
 
-    return of_values(fn, 1)(c, inst)
+    return of_values(alu.widened(inst.type, fn), 1)(c, inst)
 
 
 def _fdiv_fast(a: Array, b: Array) -> Array:

@@ -12,6 +12,7 @@ from ..errors import SimError
 from . import (
     barriers,
     buffers,
+    clusters,
     dma,
     hardware,
     lanes,
@@ -19,6 +20,7 @@ from . import (
     matrix,
     matrix_transpose,
     memcpy,
+    packed,
     poison,
     tensor,
     transpose,
@@ -281,7 +283,7 @@ def _check_exec(m: Machine, inst: Inst) -> None:
 
 def _buffer_atomics(structured: bool, prefix: str) -> dict[str, Builder]:
     operations = (
-        "swap add sub smin umin smax umax and or xor inc dec fadd fmin fmax cmpswap cond.sub.u32"
+        "swap add sub smin umin smax umax and or xor inc dec fadd fmin fmax cmpswap cond.sub.u32 sub.clamp.u32"
     ).split()  # fmt: skip
 
     def builder_of(operation: str) -> Builder:
@@ -298,6 +300,8 @@ _NO_OPS = (
     "dbg.value dbg.declare dbg.label dbg.assign lifetime.start lifetime.end "
     "donothing sideeffect experimental.noalias.scope.decl prefetch amdgcn.s.dcache.inv amdgcn.buffer.wbinvl1 "
     "amdgcn.s.wait.expcnt amdgcn.s.wait.samplecnt amdgcn.s.wait.bvhcnt amdgcn.s.wait.kmcnt "
+    "amdgcn.s.sleep.var amdgcn.s.monitor.sleep amdgcn.s.wakeup.barrier amdgcn.s.dcache.inv.vol amdgcn.s.dcache.wb "
+    "amdgcn.s.dcache.wb.vol amdgcn.buffer.wbinvl1.vol amdgcn.s.ttracedata.imm "
     "amdgcn.s.icache.inv invariant.end amdgcn.sched.barrier.inter.opcode"
 ).split()  # fmt: skip
 
@@ -327,7 +331,7 @@ TABLE: dict[str, Builder] = {
     "amdgcn.global.load.async.lds": dma.global_load_lds,
     "expect": _copy_first,
     "ssa.copy": _copy_first,
-    "amdgcn.wqm": _copy_first,
+    **dict.fromkeys(("amdgcn.wqm", "amdgcn.softwqm", "amdgcn.strict.wqm", "amdgcn.wwm"), _copy_first),
     "amdgcn.strict.wwm": _copy_first,
     "launder.invariant.group": _copy_first,
     "strip.invariant.group": _copy_first,
@@ -343,9 +347,11 @@ TABLE: dict[str, Builder] = {
     **{f"amdgcn.global.load.async.to.lds.{b}": dma.load_async_to_lds for b in ("b8", "b32", "b64", "b128")},
     **barriers.TABLE,
     **tensor.TABLE,
+    **clusters.TABLE,
     **hardware.TABLE,
     **lanes.TABLE,
     **mathfn.TABLE,
+    **packed.TABLE,
     **memcpy.TABLE,
 }
 

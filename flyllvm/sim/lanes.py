@@ -14,7 +14,7 @@ from ..errors import SimError
 from . import alu, dma, dpp, types as ty
 from .buffers import differs_in_wave
 from .ir import Inst
-from .values import Array, choose_lanes
+from .values import Array, choose_lanes, merge
 
 if TYPE_CHECKING:
     from .compile import Compiler, Op
@@ -74,7 +74,7 @@ def _writelane(c: Compiler, inst: Inst) -> list[Op]:
         value, lane, old = args
         index = dma.first_of_wave(m, lane).astype(np.int64) % m.wave_size
         at = np.arange(m.wave_size).reshape(1, 1, -1) == index
-        return np.where(at, dma.first_of_wave(m, value), old)
+        return merge(np.broadcast_to(at, m.shape), dma.first_of_wave(m, value), _full(m, old))
 
     return lane_op(c, inst, 3, (0, 2), compute)
 
@@ -251,6 +251,29 @@ def _permlane_swap(width: int) -> Callable[[Compiler, Inst], list[Op]]:
     return builder
 
 
+def _permlane_group(step: Callable[[Array, Array, Array], Array]) -> Callable[[Compiler, Inst], list[Op]]:
+    """``permlane.bcast``, ``.up``, ``.down``, ``.xor`` of gfx1250: a lane of the same group, past its end the own one.
+
+    The operands are the value, the lane or distance, and the width of the groups (a power of two; 0 is the wave).
+    ``step`` gives the place in the group from place, distance and width.
+    """
+
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        def compute(m: Machine, args: list[Any]) -> Any:
+            lanes = np.arange(m.wave_size, dtype=np.int64)
+            amount, width = (dma.first_of_wave(m, a).astype(np.int64) for a in args[1:3])
+            whole = (width == 0) | (width & (width - 1) != 0) | (width > m.wave_size)
+            width = np.where(whole, m.wave_size, width)
+            place = lanes % width
+            picked = step(place, amount & 0xFFFFFFFF, width)
+            index = np.where((picked < 0) | (picked >= width), lanes, lanes - place + picked)
+            return choose_lanes(_full(m, args[0]), np.broadcast_to(index, m.shape))
+
+        return lane_op(c, inst, 3, (0,), compute)
+
+    return builder
+
+
 def _permlane64(c: Compiler, inst: Inst) -> list[Op]:
     def compute(m: Machine, args: list[Any]) -> Any:
         lanes = np.arange(m.wave_size)
@@ -263,6 +286,7 @@ _REDUCERS: dict[str, Callable[[ty.Type], Callable[[Array, Array], Array]]] = {
     "add": lambda t: alu.binary_op("fadd" if isinstance(t, ty.FloatType) else "add", t),
     "fadd": lambda t: alu.binary_op("fadd", t),
     "sub": lambda t: alu.binary_op("sub", t),
+    "fsub": lambda t: alu.binary_op("fsub", t),
     "and": lambda t: np.bitwise_and, "or": lambda t: np.bitwise_or, "xor": lambda t: np.bitwise_xor,
     "umin": lambda t: np.minimum, "umax": lambda t: np.maximum,
     "min": lambda t: _signed_pick(t, np.less_equal), "max": lambda t: _signed_pick(t, np.greater_equal),
@@ -287,8 +311,8 @@ def _wave_reduce(operation: str) -> Callable[[Compiler, Inst], list[Op]]:
             for lane in range(m.wave_size):
                 active = m.mask[:, :, lane : lane + 1]
                 part = value[:, :, lane : lane + 1]
-                if operation == "sub" and lane == 0:
-                    total = np.where(active, total - part, total)
+                if operation in ("sub", "fsub"):  # from zero
+                    total = np.where(active, fn(total, part), total)
                 else:
                     total = np.where(active, np.where(started, fn(total, part), part), total)
                 started = started | active
@@ -356,7 +380,7 @@ def _permlane_var(rows: int) -> Callable[[Compiler, Inst], list[Op]]:
 
 
 def _set_inactive(c: Compiler, inst: Inst) -> list[Op]:
-    return lane_op(c, inst, 2, (0, 1), lambda m, args: np.where(m.mask, args[0], args[1]))
+    return lane_op(c, inst, 2, (0, 1), lambda m, args: merge(m.mask, args[0], _full(m, args[1])))
 
 
 TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
@@ -374,6 +398,10 @@ TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
     "amdgcn.mov.dpp": _dpp(False),
     "amdgcn.update.dpp": _dpp(True),
     "amdgcn.permlane16": _permlane(0),
+    "amdgcn.permlane.bcast": _permlane_group(lambda place, amount, width: amount % width + 0 * place),
+    "amdgcn.permlane.up": _permlane_group(lambda place, amount, width: place - amount),
+    "amdgcn.permlane.down": _permlane_group(lambda place, amount, width: place + amount),
+    "amdgcn.permlane.xor": _permlane_group(lambda place, amount, width: place ^ amount),
     "amdgcn.permlanex16": _permlane(1),
     "amdgcn.permlane16.swap": _permlane_swap(16),
     "amdgcn.permlane32.swap": _permlane_swap(32),

@@ -10,7 +10,7 @@ from ..errors import LaunchError, SimError
 from ..target import Target
 from . import convert, types as ty
 from .cfg import Node
-from .dma import is_dma
+from .dma import is_buffer_access, is_dma
 from .ir import Const, Function, Global, Inst, Module, Operand
 from .memory import HEAP_BASE, Region, unit_of
 from .values import Array, constant
@@ -170,7 +170,7 @@ def _access_unit(inst: Inst, spaces: tuple[int, ...]) -> int:
     if inst.op == "call" and inst.callee and inst.callee.startswith("llvm."):
         if is_dma(inst):
             return 1
-        if ".buffer." in inst.callee and 1 in spaces and "rsrc" not in inst.callee:
+        if is_buffer_access(inst) and 1 in spaces:
             data = inst.operands[0].type if inst.type is ty.VOID else inst.type
             return min(4, max(1, ty.bit_size(ty.scalar_of(data)) // 8))
         touches = any(getattr(o.type, "space", -1) in spaces for o in inst.operands)
