@@ -47,6 +47,9 @@ class MmaAtom(_Described):
 
     Args:
         op: The operation, or its ``!fly.mma_atom`` type.
+
+    Raises:
+        AtomError: It is no matrix operation.
     """
 
     __slots__ = ("op",)
@@ -56,6 +59,10 @@ class MmaAtom(_Described):
     def __init__(self, op: MmaOp | t.MmaAtomType) -> None:
         self.type = op if isinstance(op, t.MmaAtomType) else t.MmaAtomType(op)
         self.op: MmaOp = self.type.op
+        if not hasattr(self.op, "shape_mnk"):
+            raise AtomError(
+                f"{op!r} is no matrix operation", fix="pass one, e.g. fx.rocdl.MFMA(16, 16, 16, fx.Float16)"
+            )
 
     @property
     def thr_layout(self) -> Layout:
@@ -110,7 +117,7 @@ class CopyAtom(_Described):
         val_bits: Bits of a value, unless the type says.
 
     Raises:
-        AtomError: The bits that a thread moves are no whole number of values.
+        AtomError: It is no copy, or the bits that a thread moves are no whole number of values.
     """
 
     __slots__ = ("_views", "op", "val_bits")
@@ -119,6 +126,8 @@ class CopyAtom(_Described):
 
     def __init__(self, op: CopyOp | t.CopyAtomType, val_bits: int | None = None) -> None:
         if not isinstance(op, t.CopyAtomType):
+            if not hasattr(op, "bit_size"):
+                raise AtomError(f"{op!r} is no copy", fix="pass one, e.g. fx.UniversalCopy(128)")
             if val_bits is None:
                 raise AtomError(
                     f"{op} needs the width of its values", fix="pass the bits of an element, e.g. 16 for f16"

@@ -128,3 +128,12 @@ def test_a_scalar_mma_tiles_too() -> None:
 def test_descriptions_differ_by_type() -> None:
     assert MmaAtom(MFMA) != CopyAtom(UniversalCopy(32), 32)
     assert repr(MmaAtom(MFMA)).startswith("<!fly.mma_atom<")
+
+
+def test_an_atom_of_the_other_kind_is_refused() -> None:
+    for op in (UniversalCopy(32), None):
+        with pytest.raises(AtomError, match=r"is no matrix operation(?s:.*)fx\.rocdl\.MFMA"):
+            MmaAtom(op)  # type: ignore[arg-type]
+    for op in (MFMA, None):
+        with pytest.raises(AtomError, match=r"is no copy(?s:.*)fx\.UniversalCopy\(128\)"):
+            CopyAtom(op, 32)  # type: ignore[arg-type]
