@@ -30,14 +30,13 @@ Source: FILL manual and section; LLVM IntrinsicsAMDGPU.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import register_payload
 from ..copy_op import StatelessCopy
 from ..spelling import options, split_params
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue, MemOperand
 
@@ -61,7 +60,8 @@ class {cls}(StatelessCopy):
 
     def __init__(self, bits: int) -> None:
         if bits not in ROWS:
-            raise AtomError(f"{name}<{{bits}}>: no such width", fix=f"use {{', '.join(map(str, ROWS))}} bits")
+            legal = ", ".join(map(str, ROWS))
+            raise AtomError(f"{name}<{{bits}}>: no such width", fix=f"use {{legal}} bits")
         self.row = ROWS[bits]
         self.bit_size = bits
         self.targets = tuple(self.row[2])
@@ -130,14 +130,13 @@ Source: FILL manual and section (layouts, instruction, cycles).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...ir.protocols import register_payload
 from ...layout import parse
 from ..base import Stateless
 from ..flags import FlaggedRowMma
 from ..rows import MmaRow, MmaTable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue
 

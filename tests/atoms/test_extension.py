@@ -111,6 +111,7 @@ def test_a_new_family_loads_once_its_layouts_are_filled_in(name: str, script: Mo
     stem = name.replace(".", "_")
     text = (tmp_path / f"{stem}.py").read_text()
     assert "FILL manual and section" in text
+    assert "from typing" not in text and max(map(len, text.splitlines())) <= 120
     assert f'    "fly_rocdl.{name}": "flyllvm.atoms.rocdl.{stem}",\n' in (tmp_path / "__init__.py").read_text()
     filled = tmp_path / "filled.py"
     filled.write_text(text.replace('"FILL ((', '"(('))
