@@ -274,8 +274,10 @@ def _matrix(c: Compiler, inst: Inst, name: str) -> list[Op]:
 def _check_exec(m: Machine, inst: Inst) -> None:
     partial = m.active_waves() & ~m.mask.all(axis=2)
     if partial.any():
+        across = "cvt.scale." in (inst.callee or "")
+        what = "a conversion that takes scales from other lanes" if across else "a matrix instruction"
         m.fault(
-            inst, "a matrix instruction with inactive lanes: it ignores EXEC and would use their registers",
+            inst, f"{what} with inactive lanes: it ignores EXEC and would use their registers",
             ~m.mask & partial[:, :, None],
             "run it with whole waves: no divergent branch around it, block size a multiple of the wave size",
         )  # fmt: skip

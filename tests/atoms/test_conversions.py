@@ -192,6 +192,21 @@ def test_fp4_unpacks_with_the_scales_of_a_wmma() -> None:
 
 @pytest.mark.llvm
 @pytest.mark.sim
+def test_scales_of_lanes_that_do_not_run_are_a_fault() -> None:
+    @flyc.kernel(known_block_size=(32, 1, 1))
+    def unpack(scale: fx.Tensor, dst: fx.Tensor):
+        lane = fx.thread_idx.x
+        if lane < 20:
+            dst[lane] = convert("cvt_scale_pk8_f32_fp4", 7, scale[lane], 0)[0]
+
+    scale, dst = np.full(32, 0x7F7F7F7F, np.int32), np.zeros(32, np.float32)
+    art = flyc.compile(unpack, scale, dst, arch="gfx1250")
+    with pytest.raises(FlyError, match="takes scales from other lanes with inactive lanes"):
+        art.simulate(scale, dst, grid=(1,), block=(32,))
+
+
+@pytest.mark.llvm
+@pytest.mark.sim
 def test_stochastic_packs_and_e5m3_of_gfx1250_run() -> None:
     @flyc.kernel(known_block_size=(64, 1, 1))
     def pack(src: fx.Tensor, seed: fx.Tensor, halves: fx.Tensor, back: fx.Tensor):
