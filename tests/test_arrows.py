@@ -28,7 +28,8 @@ ARROWS = {
     "expr": "ir atoms state layout target errors",
     "codeobject": "errors target",
     "codegen": "ir atoms state layout codeobject printf target errors",
-    "sim": "printf errors target",
+    "host": "~codegen",
+    "sim": "host printf errors target",
     "runtime": "codeobject ~sim printf target errors",
     "compiler": "expr passes codegen codeobject runtime ~sim ir atoms state layout printf target errors",
 }

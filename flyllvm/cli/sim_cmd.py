@@ -47,6 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checks", default="default", choices=("none", "default", "all"), help="which checkers run")
     parser.add_argument("--check-all", action="store_const", const="all", dest="checks", help="short for --checks all")
     parser.add_argument(
+        "--engine", default="auto", choices=("auto", "numpy", "jit"),
+        help="jit runs most kernels as host code, with --checks none only (default: the one that pays)",
+    )  # fmt: skip
+    parser.add_argument(
         "--max-steps", type=int, default=2_000_000, metavar="N",
         help="basic blocks that some workgroups run together before they count as endless (default 2000000)",
     )  # fmt: skip
@@ -120,7 +124,7 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
         text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block),
         args=[a.value for a in arguments], target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave,
         source_name=ns.file, progress=_progress(), checks=ns.checks, profile=profiled,
-        max_steps=ns.max_steps, printf_to=sys.stderr if ns.json else None,
+        max_steps=ns.max_steps, engine=ns.engine, printf_to=sys.stderr if ns.json else None,
     )  # fmt: skip
     report.matrix_cycles = matrix_cycles(report.instructions, report.target.partition(":")[0])
     if profiled:

@@ -5,8 +5,8 @@ script.  Frames on stdin and stdout are a 4-byte little-endian length and a ``ma
 prints goes to stderr, where the client reads it.
 
 Request: ``op`` is ``compile`` (``ir``, ``triple``, ``cpu``, ``features``, ``opt_level``, ``passes``,
-``strength_reduction``, ``want``, ``memory_limit_bytes``) or ``run`` (``ir``, ``name``, ``args``: host code only).
-Answer: the results by name, or ``error`` with LLVM's words and the ``stage``.
+``strength_reduction``, ``want``, ``memory_limit_bytes``), ``run`` (``ir``, ``name``, ``args``: host code only), or one
+of `worker_jit`.  Answer: the results by name, or ``error`` with LLVM's words and the ``stage``.
 """
 
 from __future__ import annotations
@@ -194,7 +194,21 @@ def run_request(request: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(e), "stage": stage.name or "run"}
 
 
-_OPS = {"compile": compile_request, "run": run_request}
+def jit_request(request: dict[str, Any]) -> dict[str, Any]:
+    """Host code of the simulator, see `worker_jit`."""
+    llvm, problem = load_llvm()
+    if problem is not None:
+        return {"error": problem, "stage": "llvmlite"}
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    try:
+        import worker_jit  # type: ignore[import-not-found]  # beside this file, which is no package here
+    finally:
+        del sys.path[0]
+    answer: dict[str, Any] = worker_jit.load(llvm, request) if request["op"] == "jit_load" else worker_jit.run(request)
+    return answer
+
+
+_OPS = {"compile": compile_request, "run": run_request, "jit_load": jit_request, "jit_run": jit_request}
 
 
 def limit_memory(limit_bytes: int | None) -> None:

@@ -45,6 +45,8 @@ class Program:
         insts: All instructions, by their ``id``.
         lds_granule: Bytes that divide size and alignment of every LDS access.
         frame_bytes: Bytes of private memory of a lane.
+        host_code: Code of the second engine by block and dynamic LDS, or the error that says why there is none.
+        numpy_seconds: Time that this kernel ran on the NumPy engine.
     """
 
     def __init__(self, module: Module, kernel: Function, target: Target) -> None:
@@ -68,6 +70,8 @@ class Program:
         self.phi_slots: list[int] = []
         self.has_clock = False
         self.slots: dict[str, int] = {}
+        self.host_code: dict[Any, Any] = {}
+        self.numpy_seconds = 0.0
         self.constants = layout_lds.ConstantData(module)
         self.addresses = {**self.lds.addresses, **self.constants.addresses}
 

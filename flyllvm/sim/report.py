@@ -21,7 +21,10 @@ class SimReport:
         target: Target id.
         grid: Workgroups per axis.
         block: Work items per axis.
-        seconds: Wall time of the run, compilation to closures included.
+        seconds: Wall time of the run, compilation to closures included, that of the second engine not.
+        engine: ``numpy``, ``jit``, or ``numpy, then jit`` where the second engine took over on the way.
+        engine_note: Why the second engine did not run although it was considered.
+        compile_seconds: Time that making host code for the second engine took.
         instructions: Dynamic instructions, counted per wave, by kind.
         lane_instructions: Dynamic instructions, counted per running lane.
         matrix_flops: Multiplications and additions of matrix instructions.
@@ -41,6 +44,8 @@ class SimReport:
     def __init__(self, kernel: str, target: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         self.kernel, self.target, self.grid, self.block = kernel, target, grid, block
         self.seconds = 0.0
+        self.engine, self.engine_note = "numpy", ""
+        self.compile_seconds = 0.0
         self.instructions: dict[str, int] = {}
         self.lane_instructions = 0
         self.matrix_flops = 0
@@ -75,6 +80,10 @@ class SimReport:
         used = {name: int(getattr(resources, name)) for name in names}
         self.occupancy = {**found.to_dict(), **used, "lds_bytes": lds}
 
+    def _engine_text(self) -> str:
+        made = f", host code made in {self.compile_seconds:.3f} s" if self.compile_seconds else ""
+        return made + (f" ({self.engine_note})" if self.engine_note else "")
+
     def to_dict(self) -> dict[str, Any]:
         """All attributes as JSON-ready values."""
         out = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
@@ -98,6 +107,7 @@ class SimReport:
         lines = [
             f"@{self.kernel} on {self.target}: grid {_dims(self.grid)}, block {_dims(self.block)}, "
             f"LDS {self.lds_bytes} bytes, {self.seconds:.3f} s, no fault found",
+            f"  engine: {self.engine}{self._engine_text()}",
             f"  {total} wave instructions, {self.lane_instructions} lane instructions, "
             f"{self.matrix_flops} matrix FLOPs{cycles}, {self.divergences} divergent branches",
         ]

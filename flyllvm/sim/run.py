@@ -15,6 +15,7 @@ from ..target import Target
 from . import arguments, matrix
 from .checks import level
 from .compile import Compiler, Program
+from .engines import Choice
 from .ir import Inst, Module
 from .launch import Launch
 from .machine import Machine
@@ -103,6 +104,7 @@ def simulate(
     profile: bool = False,
     printf_to: TextIO | None = None,
     resources: Any = None,
+    engine: str = "auto",
 ) -> SimReport:
     """Runs a kernel over NumPy arrays, from its LLVM IR text, with all default checks.
 
@@ -128,6 +130,8 @@ def simulate(
             here if it is left out.
         resources: The ``KernelInfo`` of the code object, for the report's occupancy; by default, with ``profile``, that
             of the artifact.
+        engine: ``numpy`` runs everything; ``jit`` runs most kernels as host code, without checkers; ``auto`` takes
+            the second one where nothing needs the first and its compile time pays.
 
     Raises:
         ParseError: The text is malformed.
@@ -141,7 +145,11 @@ def simulate(
     launch = setup.launch
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     step = chunk_groups(launch)
+    choice = Choice(engine, setup, checks, profile)
     for first in range(0, total, step):
+        if choice.run(first, total, progress):
+            setup.write_lines(printf_to, last=True)
+            break
         machine = Machine(launch.program, launch, first, min(step, total - first))
         setup.bind(machine)
         try:
@@ -153,6 +161,7 @@ def simulate(
         setup.write_lines(printf_to, last=first + step >= total)
         if progress is not None:
             progress(min(first + step, total), total)
+    choice.close()
     report = setup.finish()
     if resources is None and profile and hasattr(ir_text, "code_object"):
         resources = ir_text.code_object.kernels[report.kernel]

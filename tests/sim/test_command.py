@@ -164,3 +164,11 @@ def test_the_limit_of_an_endless_loop_can_be_set(folder: Path, capsys: pytest.Ca
     )
     status, _, err = _run(capsys, ["sim", "loop.ll", "--max-steps", "50"])
     assert status == 1 and "endless loop" in err
+
+
+@pytest.mark.llvm
+def test_the_engine_can_be_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = _run(capsys, [*GEMM, "--expect", "c.npy", "--engine", "jit", "--checks", "none"])
+    assert status == 0 and "engine: jit, host code made in" in out
+    status, _, err = _run(capsys, [*GEMM, "--engine", "jit"])
+    assert status == 1 and "fix: pass checks='none'" in err

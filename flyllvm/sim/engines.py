@@ -1,0 +1,89 @@
+"""Which engine runs the workgroups of a launch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import CodegenError, SimError
+
+if TYPE_CHECKING:
+    from .jit import Runner
+    from .run import Setup
+
+ENGINES = ("auto", "numpy", "jit")
+# A launch of that many lanes gets the second engine at once; a smaller one when its code is there, or after its
+# kernel ran that long on the first: about what compiling costs.
+_MANY_LANES = 1 << 16
+_SLOW_SECONDS = 0.3
+
+
+class Choice:
+    """The second engine for a launch, where it may be used.
+
+    Raises:
+        SimError: ``engine`` is unknown, or it is ``jit`` and checkers or the profile need the first one, or the kernel
+            uses what the second does not cover.
+    """
+
+    def __init__(self, engine: str, setup: Setup, checks: str, profile: bool) -> None:
+        self.setup, self.strict = setup, engine == "jit"
+        self.runner: Runner | None = None
+        self.start = time.perf_counter()
+        if engine not in ENGINES:
+            raise SimError(f"unknown engine {engine!r}", fix=f"use one of: {', '.join(ENGINES)}")
+        setup.report.engine = "numpy"
+        if engine == "numpy" or (engine == "auto" and (checks != "none" or profile)):
+            return
+        if checks != "none" or profile:
+            need = "profile=True" if profile else f"checks={checks!r}"
+            raise SimError(f"engine='jit' runs without checkers and profile, but {need}", fix="pass checks='none'")
+        from .jit import Runner
+
+        self.runner = Runner(setup)
+
+    def run(self, first: int, total: int, progress: Callable[[int, int], None] | None) -> bool:
+        """Runs the workgroups from ``first`` on the second engine, if that is the one to use; whether it did.
+
+        Raises:
+            SimError, CodegenError: With ``engine='jit'``: what is not covered, or why the worker cannot run.
+        """
+        setup, report = self.setup, self.setup.report
+        if self.runner is None or not self._pays(total - first):
+            return False
+        runner, self.runner = self.runner, None
+        try:
+            done = runner.run(first, total, progress)
+        except SimError as e:
+            if self.strict:
+                raise
+            report.engine_note = f"the second engine cannot run it: {e.what}"
+            return False
+        except CodegenError as e:
+            if self.strict:
+                raise
+            report.engine_note = f"the second engine failed: {e.what}"
+            return False
+        finally:
+            report.compile_seconds += runner.compile_seconds
+            setup.start += runner.compile_seconds
+        if done:
+            report.engine = "numpy, then jit" if first else "jit"
+        else:
+            report.engine_note = f"the second engine gave up: {runner.reason}"
+        return done
+
+    def _pays(self, groups: int) -> bool:
+        """Whether the second engine is worth its compile time."""
+        launch = self.setup.launch
+        known = launch.program.host_code.get((launch.block, launch.dynamic_lds_bytes))
+        if self.strict or (known is not None and not isinstance(known, SimError)):
+            return True
+        spent = launch.program.numpy_seconds + time.perf_counter() - self.start
+        return groups * launch.block_lanes >= _MANY_LANES or spent > _SLOW_SECONDS
+
+    def close(self) -> None:
+        """Notes the time of the first engine."""
+        if self.setup.report.engine == "numpy":
+            self.setup.launch.program.numpy_seconds += time.perf_counter() - self.start

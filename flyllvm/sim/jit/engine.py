@@ -1,0 +1,175 @@
+"""The second engine: runs workgroups of a launch as host code in the compile worker.
+
+It works on a copy of global memory.  Where it finds a fault, or cannot go on, that copy is thrown away and the NumPy
+engine runs the same workgroups, so that a fault is reported in the same words by both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ... import host
+from ...errors import CodegenError, SimError
+from ..compile import Program
+from ..values import Array
+from . import module
+from .arena import Arena
+from .parts import value_bits
+
+if TYPE_CHECKING:
+    from ..run import Setup
+
+#: Seconds that LLVM may take for a kernel, and that one batch of workgroups may take.
+COMPILE_TIMEOUT, RUN_TIMEOUT = 120.0, 300.0
+# Batches are sized to last about that long, so that progress shows and an endless one is noticed.
+_BATCH_SECONDS, _FIRST_BATCH = 0.5, 64
+_PAGE = 4096
+_WHY = {
+    module.FAULT: "it found a fault",
+    module.ENDLESS: "a workgroup ran too many blocks",
+    module.STRANGE: "lanes diverged around a barrier, or read registers of inactive lanes",
+}
+_ARENA = Arena()
+
+
+def host_code(program: Program, block: tuple[int, int, int], dynamic_lds_bytes: int) -> module.HostCode:
+    """The host code of a kernel for a block size; kept with the program.
+
+    Raises:
+        SimError: The kernel uses what this engine does not cover.
+    """
+    key = (block, dynamic_lds_bytes)
+    found = program.host_code.get(key)
+    if found is None:
+        try:
+            found = module.build(program, block, dynamic_lds_bytes)
+            found.key = hashlib.sha256(found.text.encode()).hexdigest()
+        except SimError as e:
+            found = e
+        program.host_code[key] = found
+    if isinstance(found, SimError):
+        raise found
+    if not isinstance(found, module.HostCode):
+        raise TypeError("host code")
+    return found
+
+
+class Runner:
+    """Runs the workgroups of a launch.
+
+    Attributes:
+        reason: Why the last run was left to the NumPy engine.
+        compile_seconds: Time that making host code took.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.launch = setup, setup.launch
+        self.reason = ""
+        self.compile_seconds = 0.0
+
+    def run(self, first: int, total: int, progress: Callable[[int, int], None] | None) -> bool:
+        """Runs workgroups ``first`` to ``total``; without success memory is as before, and ``reason`` says why.
+
+        Raises:
+            SimError: The kernel uses what this engine does not cover.
+        """
+        start = time.perf_counter()
+        code = host_code(self.launch.program, self.launch.block, self.launch.dynamic_lds_bytes)
+        self.compile_seconds += time.perf_counter() - start
+        control = self._control(code)
+        heap = self.launch.heap.data
+        heap_at = -(-control.size // _PAGE) * _PAGE
+        with _ARENA.lock:
+            memory = _ARENA.view(heap_at + heap.size)
+            memory[: control.size] = control
+            memory[heap_at : heap_at + heap.size] = heap
+            try:
+                status = self._batches(code, heap_at, first, total, progress)
+            except CodegenError as e:
+                self.reason = e.what
+                return False
+            if status != module.DONE:
+                self.reason = _WHY.get(status, f"status {status}")
+                return False
+            self._take(code, memory[: control.size].copy(), memory[heap_at : heap_at + heap.size])
+        return True
+
+    def _batches(
+        self, code: module.HostCode, heap_at: int, first: int, total: int, progress: Callable[[int, int], None] | None
+    ) -> int:
+        size = min(_FIRST_BATCH, total - first)
+        while first < total:
+            start = time.perf_counter()
+            status = self._call(code, heap_at, first, size)
+            if status != module.DONE:
+                return status
+            first += size
+            if progress is not None:
+                progress(first, total)
+            speed = size / max(1e-6, time.perf_counter() - start)
+            size = min(total - first, max(1, int(speed * _BATCH_SECONDS)))
+        return module.DONE
+
+    def _call(self, code: module.HostCode, heap_at: int, first: int, count: int) -> int:
+        status = host.run(code.key, _ARENA.path, _ARENA.size, heap_at, first, count, RUN_TIMEOUT)
+        if status is None:
+            start = time.perf_counter()
+            host.load(code.key, code.text, code.state_bytes, COMPILE_TIMEOUT)
+            self.compile_seconds += time.perf_counter() - start
+            status = host.run(code.key, _ARENA.path, _ARENA.size, heap_at, first, count, RUN_TIMEOUT)
+        if status is None:
+            raise CodegenError("the worker does not keep the code", fix="use engine='numpy'")
+        return status
+
+    # ---- what both sides share
+
+    def _control(self, code: module.HostCode) -> Array:
+        """The control block with the table of regions."""
+        launch = self.launch
+        pointers = [
+            int(read().flat[0]) if name in code.pointers else 0
+            for name, read in (
+                ("dispatch", launch.dispatch_pointer), ("implicit", launch.implicit_pointer),
+                ("kernarg", launch.kernarg_pointer),
+            )
+        ]  # fmt: skip
+        regions = launch.heap.regions
+        control = np.zeros(code.control_bytes + module.REGION_BYTES * len(regions), np.uint8)
+        words = control.view(np.uint64)
+        words[module.GRID // 8 : module.GRID // 8 + 3] = launch.grid
+        words[module.FUEL // 8] = launch.max_steps
+        words[module.REGIONS // 8] = len(regions)
+        words[module.POINTERS // 8 : module.POINTERS // 8 + 3] = pointers
+        at = module.PARAMS // 8
+        for value in self.setup.values:
+            for bits in value_bits(value):
+                words[at] = bits
+                at += 1
+        table = words[code.control_bytes // 8 :].reshape(-1, 4)
+        for row, region in zip(table, regions, strict=True):
+            row[:] = (region.start, region.size, int(region.readonly), int(region.written))
+        return control
+
+    def _take(self, code: module.HostCode, control: Array, heap: Array) -> None:
+        """Takes over memory and counts."""
+        launch, space = self.launch, self.launch.heap
+        words = control.view(np.uint64)
+        for row, region in zip(words[code.control_bytes // 8 :].reshape(-1, 4), space.regions, strict=True):
+            if row[3]:
+                region.written = True
+                at = region.start - space.base
+                space.data[at : at + region.size] = heap[at : at + region.size]
+        counts = words[code.counters // 8 :][: 3 * len(launch.counts)].reshape(-1, 3)
+        for total, row, full in zip(launch.counts, counts, code.full, strict=True):
+            runs = int(row[0])
+            total[0] += runs
+            total[1] += runs * launch.block_lanes if full else int(row[1])
+            total[2] += runs * launch.waves if full else int(row[2])
+        for i, inst in enumerate(code.clipped):
+            launch.count_clipped(inst, int(words[code.clipped_at // 8 + i]))
+        self.setup.report.divergences += int(words[module.DIVERGENCES // 8])
