@@ -199,9 +199,11 @@ def jit_request(request: dict[str, Any]) -> dict[str, Any]:
     llvm, problem = load_llvm()
     if problem is not None:
         return {"error": problem, "stage": "llvmlite"}
+    import importlib
+
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     try:
-        import worker_jit  # type: ignore[import-not-found]  # beside this file, which is no package here
+        worker_jit = importlib.import_module("worker_jit")  # beside this file, which is no part of a package here
     finally:
         del sys.path[0]
     answer: dict[str, Any] = worker_jit.load(llvm, request) if request["op"] == "jit_load" else worker_jit.run(request)
