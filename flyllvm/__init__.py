@@ -70,9 +70,7 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'flyllvm' has no attribute {name!r}")
-    import importlib
-
-    value = getattr(importlib.import_module(f"flyllvm.{home}"), name)
+    value: object = getattr(__import__(f"flyllvm.{home}", fromlist=[name]), name)
     globals()[name] = value
     return value
 

@@ -59,7 +59,15 @@ def test_the_compile_path_imports_no_heavy_package(statement: str) -> None:
 
 def test_the_compiler_starts_without_what_only_annotations_texts_and_entries_need() -> None:
     loaded = modules_loaded_by("import flyllvm, flyllvm.compiler, flyllvm.expr")
-    assert {"typing", "re", "enum", "json", "ast", "copy"} & set(loaded) == set()
+    dear = {"typing", "re", "enum", "json", "ast", "copy", "threading", "functools", "collections", "contextlib"}
+    assert dear & set(loaded) == set()
+
+
+def test_words_that_no_signature_needs_are_loaded_when_they_are_used() -> None:
+    start = "import flyllvm.compiler, flyllvm.expr as fx"
+    assert not {"flyllvm.expr.rocdl", "flyllvm.expr.gpu", "flyllvm.atoms"} & set(modules_loaded_by(start))
+    assert "flyllvm.expr.gpu" in modules_loaded_by(f"{start}; fx.thread_idx")
+    assert "flyllvm.expr.rocdl" in modules_loaded_by(f"{start}; fx.rocdl")
 
 
 def test_importing_flyllvm_loads_no_room() -> None:

@@ -6,8 +6,6 @@ row in the tests.  No structural check can see rows and columns exchanged: that 
 
 from __future__ import annotations
 
-from functools import cache
-
 from ..errors import AtomError
 from ..layout import flatten, recast_layout, size
 
@@ -28,11 +26,18 @@ def static_size(x: object, what: str) -> int:
     return found
 
 
-@cache
+# Tables, as `functools` is dear to import.
+_SIZES: dict[Layout, tuple[int, int]] = {}
+_FAULTS: dict[tuple[Layout, int, int], str | None] = {}
+
+
 def _sizes(layout: Layout) -> tuple[int, int]:
     """Threads and values of a (thread, value) layout."""
-    thr, val = (static_size(mode, str(layout)) for mode in layout.shape)
-    return thr, val
+    found = _SIZES.get(layout)
+    if found is None:
+        thr, val = (static_size(mode, str(layout)) for mode in layout.shape)
+        found = _SIZES[layout] = thr, val
+    return found
 
 
 def check_thr_val(what: str, layout: Layout, threads: int, total: int) -> int:
@@ -68,9 +73,15 @@ def indices(layout: Layout) -> list[int]:
     return found
 
 
-@cache
 def coverage_fault(layout: Layout, elements: int, replication: int) -> str | None:
     """What is wrong with the coverage of a layout, or ``None``: each of ``elements`` is hit ``replication`` times."""
+    key = layout, elements, replication
+    if key not in _FAULTS:
+        _FAULTS[key] = _coverage_fault(layout, elements, replication)
+    return _FAULTS[key]
+
+
+def _coverage_fault(layout: Layout, elements: int, replication: int) -> str | None:
     hits = [0] * elements
     for at in indices(layout):
         if not 0 <= at < elements:

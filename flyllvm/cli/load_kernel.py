@@ -11,7 +11,7 @@ from ..errors import FlyError, TraceError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..compiler.jit import JitFunction
+    from ..compiler.jit_function import JitFunction
     from ..compiler.kernel import KernelFunction
 
 
@@ -22,7 +22,7 @@ def load_python(spec: str) -> KernelFunction | JitFunction:
         TraceError: The file has no such function, or several kernels and none is named.
         FlyError: The file cannot be run.
     """
-    from ..compiler.jit import JitFunction
+    from ..compiler.jit_function import JitFunction
     from ..compiler.kernel import KernelFunction
 
     path, _, name = spec.partition(":")

@@ -6,7 +6,6 @@ kernel, and a fork is out of the question in a process with HIP or threads.
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 import os
 import sys
@@ -264,8 +263,10 @@ class WorkerProcess:
     def close(self) -> None:
         """Closes the pipes and the log; the worker ends when its input does."""
         for fd in (self._sink, self._source, self._log):
-            with contextlib.suppress(OSError):
+            try:
                 os.close(fd)
+            except OSError:
+                continue
 
 
 def _pipe() -> tuple[int, int]:

@@ -7,25 +7,39 @@ an image with its kernels.  Malformed input ends as ``LinkError``, never as anyt
 from __future__ import annotations
 
 from .code_object import CodeObject, load
-from .info import CodeObjectInfo
-from .kernarg import hidden_args, pack_kernarg
-from .kernel import KernelArg, KernelDescriptor, KernelInfo
-from .reader import inspect
-from .target_id import TargetId, matches, mismatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .info import CodeObjectInfo as CodeObjectInfo
+    from .kernarg import hidden_args as hidden_args, pack_kernarg as pack_kernarg
+    from .kernel import KernelArg as KernelArg, KernelDescriptor as KernelDescriptor, KernelInfo as KernelInfo
     from .linker import link as link
+    from .reader import inspect as inspect
+    from .target_id import TargetId as TargetId, matches as matches, mismatch as mismatch
+
+# Name -> module, loaded at first use: an image out of the cache is given on as it is.
+_HOMES = {
+    "CodeObjectInfo": "info",
+    "KernelArg": "kernel",
+    "KernelDescriptor": "kernel",
+    "KernelInfo": "kernel",
+    "TargetId": "target_id",
+    "hidden_args": "kernarg",
+    "inspect": "reader",
+    "link": "linker",
+    "matches": "target_id",
+    "mismatch": "target_id",
+    "pack_kernarg": "kernarg",
+}
 
 
 def __getattr__(name: str) -> object:
-    # Who only reads code objects needs no linker.
-    if name != "link":
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .linker import link
-
-    globals()["link"] = link
-    return link
+    value: object = getattr(__import__(f"{__name__}.{home}", fromlist=[name]), name)
+    globals()[name] = value
+    return value
 
 
 __all__ = [

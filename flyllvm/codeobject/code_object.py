@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from ..errors import LinkError
-from ..target import Target
-from .files import named, read_file, write_file
-from .info import CodeObjectInfo
-from .kernel import KernelInfo
-from .reader import inspect
-from .target_id import TargetId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
 
+    from ..target import Target
+    from .info import CodeObjectInfo
+    from .kernel import KernelInfo
+    from .target_id import TargetId
+
 
 class CodeObject:
     """A linked code object, ready to be loaded or saved.
 
+    Args:
+        image: An image that `from_image` has accepted once, here or in another process.
+        info: What it says about itself; by default it is read when it is asked for.
+
     Attributes:
         image: The bytes of the ELF file.
-        info: What the file says about itself.
     """
 
-    __slots__ = ("image", "info")
+    __slots__ = ("_info", "image")
 
-    def __init__(self, image: bytes, info: CodeObjectInfo) -> None:
+    def __init__(self, image: bytes, info: CodeObjectInfo | None = None) -> None:
         self.image = image
-        self.info = info
+        self._info = info
 
     @staticmethod
     def from_image(image: bytes) -> CodeObject:
@@ -36,10 +38,19 @@ class CodeObject:
         Raises:
             LinkError: Not a code object, damaged, or not linked yet.
         """
-        info = inspect(image)
-        if not info.linked:
+        made = CodeObject(bytes(image))
+        if not made.info.linked:
             raise LinkError("the file is an object file, not a linked code object", fix="link it first: flyllvm.link")
-        return CodeObject(bytes(image), info)
+        return made
+
+    @property
+    def info(self) -> CodeObjectInfo:
+        """What the file says about itself."""
+        if self._info is None:
+            from .reader import inspect
+
+            self._info = inspect(self.image)
+        return self._info
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> CodeObject:
@@ -48,6 +59,8 @@ class CodeObject:
         Raises:
             LinkError: The file cannot be read, or `from_image` refuses it.
         """
+        from .files import named, read_file
+
         return named(path, lambda: CodeObject.from_image(read_file(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -56,6 +69,8 @@ class CodeObject:
         Raises:
             LinkError: The file cannot be written.
         """
+        from .files import write_file
+
         write_file(path, self.image)
 
     @property
@@ -70,6 +85,8 @@ class CodeObject:
         Raises:
             TargetError: A processor that flyllvm has no facts about; `target_id` still names it.
         """
+        from ..target import Target
+
         waves = {k.wave_size for k in self.kernels.values()}
         return Target.parse(str(self.info.target), waves.pop() if len(waves) == 1 else None)
 

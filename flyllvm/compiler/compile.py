@@ -93,7 +93,7 @@ class Compiler:
         hints = check_hints({**self._hints, **options})
         if isinstance(fn, KernelFunction):
             return compile_kernel(fn, args, target, constants, stop_after, ssa, limits, hints, cache)
-        from .jit import JitFunction
+        from .jit_function import JitFunction
 
         if not isinstance(fn, JitFunction):
             raise TraceError(f"compile({fn!r})", fix="pass a function decorated with @flyc.kernel or @flyc.jit")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..target import Target
-    from .jit import JitFunction
+    from .jit_function import JitFunction
 
 
 def compile_jit(

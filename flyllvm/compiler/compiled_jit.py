@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..expr.specs import Spec
     from ..target import Target
-    from .jit import JitFunction
+    from .jit_function import JitFunction
     from .replay import Record
 
 _MAX_RECORDS = 1024

@@ -86,4 +86,5 @@ def _make(
 def _from_cache(facts: dict[str, Any], object_bytes: bytes, image: bytes) -> Image:
     from ..codeobject import CodeObject
 
-    return Image(object_bytes, CodeObject.from_image(image), facts["passes"], facts["why"])
+    # The linker's own image, under a checksum: it is read when somebody asks what it holds.
+    return Image(object_bytes, CodeObject(image), facts["passes"], facts["why"])

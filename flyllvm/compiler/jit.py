@@ -1,231 +1,18 @@
-"""``@jit``: host functions in ordinary Python, recorded at the first call and replayed after.
-
-A call whose signature (types, shapes, strides and alignments of arrays, values of all other arguments) was seen before
-does not run the Python code: its launches are put into the stream again with the new pointers.
-"""
+"""``@jit``, which marks host functions; what they do is in `jit_function`, loaded when there is one."""
 
 from __future__ import annotations
 
 import sys
-from types import MethodType
 
-from ..errors import FlyError, LaunchError, TraceError
-from ..ir.builder import Builder
-from .binding_call import Parameters, Unkeyed, annotation_scope, signature
-from .binding_pointer import PointerArg
-from .binding_tensor import TensorArg
-from .binding_values import Constant, Fields, Number, StreamSlot
-from .hints import check_hints
-from .launch import author_line
-from .place import Place, current_place
-from .replay import Record, Recorder
-from .watch import Watch, has_world
+from .binding_call import annotation_scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from ..target import Target
-
-_MAX_RECORDS = 1024
-_MAX_WORLDS = 8
-
-
-class JitFunction:
-    """A host function decorated with ``@jit``.
-
-    Attributes:
-        fn: The author's function.
-        arch: What the simulator plays, or the GPU must be; ``None`` leaves it to the environment.
-        replay: Whether calls are recorded.
-        hints: Compile hints for every kernel it launches.
-        recordings: How often the Python code ran.
-        scope: Local names that its annotations use.
-    """
-
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        arch: str | Target | None,
-        replay: bool,
-        hints: dict[str, Any],
-        scope: dict[str, Any] | None = None,
-    ) -> None:
-        self.fn = fn
-        self.arch = arch
-        self.replay = replay
-        code = fn.__code__
-        self.hints = check_hints(hints, f"{code.co_filename}:{code.co_firstlineno}")
-        self.recordings = 0
-        self.__name__ = fn.__name__
-        self.__doc__ = fn.__doc__
-        self.__wrapped__ = fn
-        self.scope = scope
-        self._params: Parameters | None = None
-        # Per state of the globals and closures it reads: place -> signature -> record.
-        self._worlds: list[tuple[Watch, dict[Place, dict[Any, Record]]]] = []
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    @property
-    def params(self) -> Parameters:
-        """Its parameters; annotations are read at the first use, when all names exist."""
-        if self._params is None:
-            self._params = Parameters(self.fn, self.scope)
-        return self._params
-
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Launches what the function launches.
-
-        Raises:
-            LaunchError: An argument or a launch does not fit.
-            FlyError: A kernel cannot be compiled.
-        """
-        params = self.params
-        outer, builder = Recorder.active(), Builder.active()
-        if builder is not None and (outer is None or outer.builder is not builder):
-            raise TraceError(
-                f"the host function {self.__name__} is called inside a kernel",
-                builder.location(),
-                "launch kernels from host code; what kernels share is a plain function",
-            )
-        try:
-            values = params.positional(args, kwargs)
-            if outer is not None:
-                self._inline(values, outer)
-                return
-            place = current_place(self.arch)
-            if not self.replay:
-                self.run_host(values, place)
-                return
-            self._replay_or_record(values, place)
-        except FlyError as e:
-            raise e if e.where is not None else e.at(author_line()) from None
-
-    def _replay_or_record(self, values: tuple[Any, ...], place: Place) -> None:
-        try:
-            key, addresses = signature(values, self.params.streams)
-        except Unkeyed:
-            self.run_host(values, place)
-            return
-        records = self._records(place)
-        record = records.get(key)
-        if record is not None and record.valid():
-            record.run(values, addresses)
-            return
-        records.pop(key, None)
-        made = self.run_host(values, place, addresses=addresses)
-        if len(records) >= _MAX_RECORDS:
-            for old in list(records)[: _MAX_RECORDS // 2]:
-                records.pop(old, None)
-        records[key] = made
-
-    def _records(self, place: Place) -> dict[Any, Record]:
-        """The records made in a world like this one."""
-        for world, places in self._worlds:
-            if world.valid():
-                found = places.get(place)
-                if found is None:
-                    found = places[place] = {}
-                return found
-        world = Watch(self.fn)
-        places = {place: {}}
-        if world.why_not is None:
-            self._worlds.append((world, places))
-            del self._worlds[:-_MAX_WORLDS]
-        return places[place]
-
-    def run_host(
-        self,
-        values: Sequence[Any],
-        place: Place,
-        *,
-        addresses: Sequence[int] | None = None,
-        specs: Sequence[Any] | None = None,
-        hints: dict[str, Any] | None = None,
-        execute: bool = True,
-        cache: bool = True,
-    ) -> Record:
-        """Runs the Python code and records its launches.
-
-        Args:
-            values: One argument per parameter.
-            place: Where launches go.
-            addresses: Address of each argument; read from them when not given.
-            specs: Specification per parameter where it is fixed, else ``None``.
-            hints: Compile hints that count more than the function's.
-            execute: Whether the launches are carried out.
-            cache: Whether the disk cache may answer, and keeps what is compiled.
-        """
-        params = self.params
-        args = [params.classify(i, v, specs[i] if specs is not None else None) for i, v in enumerate(values)]
-        if addresses is None:
-            addresses = [getattr(a, "address", 0) for a in args]
-        given = [_seen_by_host(i, name, arg) for i, (name, arg) in enumerate(zip(params.names, args, strict=True))]
-        recorder = Recorder(place, {**self.hints, **(hints or {})}, values, addresses, execute)
-        recorder.disk_cache = cache
-        self.recordings += 1
-        recorder.roots += [a.value for a in args if isinstance(a, Constant) and has_world(a.value)]
-        with recorder:
-            self._run(given)
-        _check_pending(recorder)
-        return Record(recorder.launches, self._worlds_of(recorder.roots) if self.replay else [])
-
-    def _worlds_of(self, roots: Sequence[Any]) -> list[Watch]:
-        """What kernels read that the world of the host function does not cover."""
-        unseen = {id(r): r for r in roots if not any(world.covers(r) for world, _ in self._worlds[-1:])}
-        return [Watch(*unseen.values())] if unseen else []
-
-    def _inline(self, values: Sequence[Any], outer: Recorder) -> None:
-        """Called by another host function: its launches belong to that one's record."""
-        params = self.params
-        hints = outer.hints
-        outer.hints = {**self.hints, **hints}
-        try:
-            args = []
-            for i, (name, value) in enumerate(zip(params.names, values, strict=True)):
-                arg = params.classify(i, value)
-                slot = getattr(arg, "slot", None)
-                args.append(_seen_by_host(slot, name, arg))
-            self._run(args)
-        finally:
-            outer.hints = hints
-
-    def _run(self, args: Sequence[Any]) -> None:
-        params, n = self.params, self.params.positional_count
-        result = self.fn(*args[:n], **dict(zip(params.names[n:], args[n:])))
-        if result is not None:
-            raise LaunchError(
-                f"{self.__name__} returned {result!r:.60}",
-                f"{self.fn.__code__.co_filename}:{self.fn.__code__.co_firstlineno}",
-                "return nothing: a replay has no value to return; results go into arrays",
-            )
-
-    def __repr__(self) -> str:
-        return f"<host function {self.__name__}>"
-
-
-def _seen_by_host(slot: int | None, name: str, arg: Any) -> Any:
-    """What the Python code gets for an argument: layouts and numbers, never data."""
-    if isinstance(arg, (TensorArg, PointerArg)):
-        made = arg.for_slot(slot, name)
-        made.offset_bytes = arg.offset_bytes if arg.slot is not None else 0
-        return made
-    if isinstance(arg, (Number, Constant, Fields)):
-        return arg.value
-    if isinstance(arg, StreamSlot):
-        return StreamSlot(slot, arg.value)
-    return arg
-
-
-def _check_pending(recorder: Recorder) -> None:
-    if recorder.pending:
-        call = recorder.pending[0]
-        raise LaunchError(
-            f"{call.kernel.name}(...) is called and never launched", call.loc, "append .launch(grid=..., block=...)"
-        )
+    from .jit_function import JitFunction
 
 
 def jit(
@@ -246,6 +33,8 @@ def jit(
     """
 
     def wrap(f: Callable[..., Any]) -> JitFunction:
+        from .jit_function import JitFunction
+
         scope = annotation_scope(f, sys._getframe(1 if fn is None else 2).f_locals)
         return JitFunction(f, arch, replay, hints, scope)
 

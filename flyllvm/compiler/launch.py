@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import index
+from _operator import index
 
 from ..errors import FlyError, LaunchError
 from ..ir.location import Location, capture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import _local
 
 from ..errors import LaunchError
 from ..ir.builder import Builder
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .place import Place
     from .watch import Watch
 
-_LOCAL = threading.local()
+_LOCAL = _local()
 
 
 class PointerSource:

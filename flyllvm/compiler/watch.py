@@ -11,6 +11,7 @@ import os
 import sys
 from types import CodeType, FunctionType, MethodType, ModuleType
 
+from .followed import is_followed, is_followed_class, is_library
 from .freeze import Unfreezable, freeze, holds_data, is_partial
 from .watch_names import reads_of
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MISSING = object()
-_STDLIB = os.path.dirname(os.__file__) + os.sep
-_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_KERNELS = os.path.join(_OURS, "kernels") + os.sep
 _MAX_FUNCTIONS = 1000
 #: Names of Python that read attributes whose names are not in the code.
 _DYNAMIC = frozenset(
@@ -122,7 +119,7 @@ class _Walk:
         self._seen[id(value)] = value
         inner = getattr(value, "fn", None)
         if cls is FunctionType:
-            if _is_followed(value):
+            if is_followed(value):
                 self._todo.append(value)
         elif cls is MethodType:
             self.reach(value.__func__)
@@ -132,7 +129,7 @@ class _Walk:
                 self.reach(part)
             self._freeze(value)
         elif isinstance(value, ModuleType):
-            if not _is_library(value):
+            if not is_library(value):
                 self._attributes(vars(value))
         elif isinstance(value, type):
             self._class(value)
@@ -172,12 +169,12 @@ class _Walk:
             self.reach(value)
 
     def _class(self, cls: type) -> None:
-        if not _is_followed_class(cls):
+        if not is_followed_class(cls):
             return
         if type(cls) is not type:
             self._class(type(cls))
         for base in cls.__mro__[:-1]:
-            if not _is_followed_class(base):
+            if not is_followed_class(base):
                 continue
             # Operators, `with`, `for` and calls use these without their names in the code.
             special = [n for n, raw in base.__dict__.items() if n[:2] == "__" == n[-2:] and type(raw) in _METHODS]
@@ -202,7 +199,7 @@ class _Walk:
             self.reach(getattr(value, "__wrapped__", None))
             # Methods of a library, and reads by computed names, may look at every attribute; where one cannot be
             # compared, those that the code names must do.
-            if not _is_followed_class(cls) or not self._names.isdisjoint(_DYNAMIC):
+            if not is_followed_class(cls) or not self._names.isdisjoint(_DYNAMIC):
                 self._freeze(value, needed=False)
             if not isinstance(value, _CONTAINERS):
                 return
@@ -250,39 +247,3 @@ class _Cell:
             return self._cell.cell_contents
         except ValueError:
             return default
-
-
-def _is_followed(fn: FunctionType) -> bool:
-    """Whether a function may depend on what an author changes: not those of libraries that know nothing of us."""
-    file = fn.__code__.co_filename
-    if file.startswith(_KERNELS):
-        return True
-    if file.startswith((_OURS, "<frozen")):
-        return False
-    if any(p in file for p in _PACKAGES):
-        return _uses_us(fn.__globals__)
-    return not file.startswith(_STDLIB)
-
-
-def _is_followed_class(cls: type) -> bool:
-    module = sys.modules.get(cls.__module__)
-    return module is not None and cls.__module__ != "builtins" and not _is_library(module)
-
-
-def _is_library(module: ModuleType) -> bool:
-    file: str | None = getattr(module, "__file__", None)
-    if file is None:
-        return module.__name__ != "__main__" and module.__name__ in sys.stdlib_module_names
-    if file.startswith(_OURS):
-        return not file.startswith(_KERNELS)
-    if any(p in file for p in _PACKAGES):
-        return not _uses_us(vars(module))
-    return file.startswith(_STDLIB)
-
-
-def _uses_us(scope: dict[str, Any]) -> bool:
-    for value in list(scope.values()):
-        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if isinstance(name, str) and name.split(".")[0] == "flyllvm":
-            return True
-    return False

@@ -1,38 +1,13 @@
-"""The words a kernel author writes: ``import flyllvm.expr as fx``."""
+"""The words a kernel author writes: ``import flyllvm.expr as fx``.
+
+What a signature needs is loaded at once, the rest at first use: a kernel out of the disk cache is not traced.
+"""
 
 from __future__ import annotations
 
-from . import arith, atomics, gpu, math, operators, rocdl, vector_ops
-from .atomics import *  # noqa: F403
-from .atoms import CopyAtom, MmaAtom, atom_set_value, make_copy_atom, make_mma_atom
-from .calls import copy, copy_atom_call, gather, gemm, make_predicate, mma_atom_call, scatter
+from . import math, operators, vector_ops
 from .composite import Align, Array, struct, union
-from .control import const_expr, range_constexpr
 from .fastmath import fastmath
-from .gpu import (
-    ballot,
-    barrier,
-    block_dim,
-    block_id,
-    block_idx,
-    grid_dim,
-    known_block_size,
-    lane_id,
-    num_warp_threads,
-    readfirstlane,
-    readlane,
-    shuffle,
-    shuffle_down,
-    shuffle_idx,
-    shuffle_up,
-    shuffle_xor,
-    thread_id,
-    thread_idx,
-    wave_all,
-    wave_any,
-    wave_id,
-    wave_reduce,
-)
 from .host import Constexpr, Stream
 from .layouts import *  # noqa: F403
 from .math import max, min
@@ -80,8 +55,6 @@ from .pointer import (
     shared_memory,
     to_llvm_ptr,
 )
-from .printing import printf
-from .shared import Arena, SharedAllocator, Storage
 from .specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from .tensor import (
     CoordTensor,
@@ -97,25 +70,6 @@ from .tensor import (
     memref_store,
     memref_store_vec,
 )
-from .tiled import (
-    ThrCopy,
-    ThrMma,
-    TiledCopy,
-    TiledMma,
-    make_tiled_copy,
-    make_tiled_copy_A,
-    make_tiled_copy_B,
-    make_tiled_copy_C,
-    make_tiled_copy_tv,
-    make_tiled_mma,
-    mma_make_fragment,
-    tiled_copy_partition_dst,
-    tiled_copy_partition_src,
-    tiled_copy_retile,
-    tiled_mma_partition,
-    tiled_mma_partition_shape,
-)
-from .universal import *  # noqa: F403
 from .vector import Vector, empty_like, full, full_like, ones_like, where, zeros_like
 from .views import (
     append,
@@ -135,6 +89,117 @@ from .views import (
     zipped_divide,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import (
+        arith as arith,
+        atomics as atomics,
+        gpu as gpu,
+        rocdl as rocdl,
+    )
+    from .atomics import *  # noqa: F403
+    from .atoms import (
+        CopyAtom as CopyAtom,
+        MmaAtom as MmaAtom,
+        atom_set_value as atom_set_value,
+        make_copy_atom as make_copy_atom,
+        make_mma_atom as make_mma_atom,
+    )
+    from .calls import (
+        copy as copy,
+        copy_atom_call as copy_atom_call,
+        gather as gather,
+        gemm as gemm,
+        make_predicate as make_predicate,
+        mma_atom_call as mma_atom_call,
+        scatter as scatter,
+    )
+    from .control import (
+        const_expr as const_expr,
+        range_constexpr as range_constexpr,
+    )
+    from .gpu import (
+        ballot as ballot,
+        barrier as barrier,
+        block_dim as block_dim,
+        block_id as block_id,
+        block_idx as block_idx,
+        grid_dim as grid_dim,
+        known_block_size as known_block_size,
+        lane_id as lane_id,
+        num_warp_threads as num_warp_threads,
+        readfirstlane as readfirstlane,
+        readlane as readlane,
+        shuffle as shuffle,
+        shuffle_down as shuffle_down,
+        shuffle_idx as shuffle_idx,
+        shuffle_up as shuffle_up,
+        shuffle_xor as shuffle_xor,
+        thread_id as thread_id,
+        thread_idx as thread_idx,
+        wave_all as wave_all,
+        wave_any as wave_any,
+        wave_id as wave_id,
+        wave_reduce as wave_reduce,
+    )
+    from .printing import (
+        printf as printf,
+    )
+    from .shared import (
+        Arena as Arena,
+        SharedAllocator as SharedAllocator,
+        Storage as Storage,
+    )
+    from .tiled import (
+        ThrCopy as ThrCopy,
+        ThrMma as ThrMma,
+        TiledCopy as TiledCopy,
+        TiledMma as TiledMma,
+        make_tiled_copy as make_tiled_copy,
+        make_tiled_copy_A as make_tiled_copy_A,
+        make_tiled_copy_B as make_tiled_copy_B,
+        make_tiled_copy_C as make_tiled_copy_C,
+        make_tiled_copy_tv as make_tiled_copy_tv,
+        make_tiled_mma as make_tiled_mma,
+        mma_make_fragment as mma_make_fragment,
+        tiled_copy_partition_dst as tiled_copy_partition_dst,
+        tiled_copy_partition_src as tiled_copy_partition_src,
+        tiled_copy_retile as tiled_copy_retile,
+        tiled_mma_partition as tiled_mma_partition,
+        tiled_mma_partition_shape as tiled_mma_partition_shape,
+    )
+    from .universal import *  # noqa: F403
+
+# Module -> its names that are loaded at first use.  The imports above say the same to type checkers.
+_LATER = {
+    "atomics": (
+        "atomic_add atomic_and atomic_dec atomic_inc atomic_max atomic_min atomic_or atomic_rmw atomic_sub "
+        "atomic_xchg atomic_xor"
+    ),
+    "atoms": "CopyAtom MmaAtom atom_set_value make_copy_atom make_mma_atom",
+    "calls": "copy copy_atom_call gather gemm make_predicate mma_atom_call scatter",
+    "control": "const_expr range_constexpr",
+    "gpu": (
+        "ballot barrier block_dim block_id block_idx grid_dim known_block_size lane_id num_warp_threads "
+        "readfirstlane readlane shuffle shuffle_down shuffle_idx shuffle_up shuffle_xor thread_id thread_idx "
+        "wave_all wave_any wave_id wave_reduce"
+    ),
+    "printing": "printf",
+    "shared": "Arena SharedAllocator Storage",
+    "tiled": (
+        "ThrCopy ThrMma TiledCopy TiledMma make_tiled_copy make_tiled_copy_A make_tiled_copy_B "
+        "make_tiled_copy_C make_tiled_copy_tv make_tiled_mma mma_make_fragment tiled_copy_partition_dst "
+        "tiled_copy_partition_src tiled_copy_retile tiled_mma_partition tiled_mma_partition_shape"
+    ),
+    "universal": (
+        "UniversalAtomic UniversalAtomicAdd UniversalAtomicAnd UniversalAtomicDec UniversalAtomicInc "
+        "UniversalAtomicMax UniversalAtomicMin UniversalAtomicOr UniversalCopy UniversalCopy8b "
+        "UniversalCopy16b UniversalCopy32b UniversalCopy64b UniversalCopy128b UniversalFMA"
+    ),
+}
+_HOMES = {name: home for home, names in _LATER.items() for name in names.split()}
+_MODULES = ("arith", "atomics", "gpu", "rocdl")
+
 #: Names of FlyDSL that are not here, and what to do.
 _ABSENT = {
     "Float8E4M3": "no AMD chip has it; use Float8E4M3FN or Float8E4M3FNUZ",
@@ -149,5 +214,18 @@ _ABSENT = {
 
 
 def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is not None or name in _MODULES:
+        # The package `importlib` itself takes a millisecond.
+        found: object = __import__(f"flyllvm.expr.{home or name}", fromlist=[name])
+        if home is not None:
+            found = globals()[name] = getattr(found, name)
+        return found
+    if name == "__all__":
+        return [n for n in __dir__() if n[0] != "_" and n not in ("TYPE_CHECKING", "annotations")]
     why = _ABSENT.get(name)
     raise AttributeError(f"flyllvm.expr has no {name!r}" + (f": {why}" if why else ""))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_MODULES})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import _operator as operator
 
 from ..errors import TraceError
 from ..ir import types as t

@@ -7,7 +7,7 @@ not depend on a loop is outside of it before LLVM sees the kernel.
 
 from __future__ import annotations
 
-import threading
+from _thread import _local  # `threading` loads functools and collections
 
 from ..errors import TraceError
 from . import ops_atomic, ops_atoms, ops_fly, types as t  # noqa: F401 (operations are made by name)
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..target import Target
 
-_LOCAL = threading.local()
+_LOCAL = _local()
 #: Most operations of one block: an unrolled loop without an end must not fill the memory, and LLVM needs minutes for
 #: a tenth of that.
 MOST_OPS = 250_000

@@ -13,7 +13,7 @@ time (``x+0``, ``x*1``, ``x*0``, ``x/1``, ``x%1``, ``0/x``) and never compare a 
 
 from __future__ import annotations
 
-from operator import index
+from _operator import index
 
 from ..errors import LayoutError
 

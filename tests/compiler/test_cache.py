@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 import flyllvm.compiler as flyc
-from flyllvm.compiler.cache import store
+from flyllvm.compiler.cache import json_text, store
 from flyllvm.compiler.cache.entry import Damaged, decode, encode
 from flyllvm.compiler.cache.store import Cache, parse_size
 from flyllvm.compiler.cache.world import Unknown, World
@@ -196,6 +197,28 @@ def test_an_entry_comes_back_as_it_was() -> None:
     facts, parts = decode(encode({"a": [1, None]}, {"image": b"\x7fELF\0\n", "text": "α\n" * 99}))
     assert facts == {"a": [1, None]}
     assert parts == {"image": b"\x7fELF\0\n", "text": "α\n" * 99}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, {"a": [1, -2, 1.5, True, None], "b": {"c": '\u00e4\n"\\\ud83d\ude00'}}, [], [[]], "x", 10**30, 1e9],
+)
+def test_json_without_the_package_is_json(value: Any) -> None:
+    text = json_text.dumps(value)
+    assert json.loads(text) == json_text.loads(text) == json.loads(json.dumps(value))
+    assert json_text.loads(json.dumps(value)) == json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1,", '{"a": }', "nul", '{"a": 1} x', "NaN", '"\n"'])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        json_text.loads(text)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": object()}, b"x"])
+def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="is no JSON"):
+        json_text.dumps(value)
 
 
 def test_every_shorter_or_changed_entry_is_damaged() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 import flyllvm.expr as fx
@@ -90,3 +92,16 @@ def test_absent_names_say_what_to_use() -> None:
         with pytest.raises(AttributeError, match=name) as e:
             getattr(home, name)
         assert use in str(e.value)
+
+
+def test_words_that_are_loaded_later_are_those_of_their_modules() -> None:
+    for name, home in fx._HOMES.items():
+        assert getattr(fx, name) is getattr(importlib.import_module(f"flyllvm.expr.{home}"), name)
+    assert set(fx._HOMES) <= set(dir(fx)) and {"gpu", "rocdl"} <= set(dir(fx))
+
+
+def test_a_star_import_brings_every_word() -> None:
+    scope: dict[str, object] = {}
+    exec("from flyllvm.expr import *", scope)
+    words = {n for names in (NAMES[""],) for n in names.split()}
+    assert words <= scope.keys() and scope["gemm"] is fx.gemm and scope["rocdl"] is fx.rocdl

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from _blake2 import blake2b
+
+from .json_text import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,15 @@ def checksum(data: bytes) -> bytes:
     return blake2b(data, digest_size=_SUM_BYTES).hexdigest().encode()
 
 
+def _text(blob: bytes) -> str:
+    import zlib
+
+    try:
+        return zlib.decompress(blob).decode()
+    except zlib.error as e:
+        raise ValueError(str(e)) from None
+
+
 def encode(facts: Mapping[str, Any], parts: Mapping[str, bytes | str]) -> bytes:
     """An entry.
 
@@ -31,14 +41,14 @@ def encode(facts: Mapping[str, Any], parts: Mapping[str, bytes | str]) -> bytes:
         facts: What JSON can hold.
         parts: Byte strings, kept as they are, and texts, kept compressed.
     """
-    import json  # it loads re, and an import of the compiler needs neither
+    import zlib
 
     blobs, table = [], {}
     for name, part in parts.items():
         blob = zlib.compress(part.encode(), 1) if isinstance(part, str) else part
         table[name] = [len(blob), isinstance(part, str)]
         blobs.append(blob)
-    body = json.dumps({"facts": dict(facts), "parts": table}).encode() + b"\n" + b"".join(blobs)
+    body = dumps({"facts": dict(facts), "parts": table}).encode() + b"\n" + b"".join(blobs)
     return _MAGIC + checksum(body) + b"\n" + body
 
 
@@ -48,20 +58,18 @@ def decode(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         Damaged: A byte is missing, or is not what was written.
     """
-    import json
-
     body = data[_HEAD_BYTES:]
     if data[:_HEAD_BYTES] != _MAGIC + checksum(body) + b"\n":
         raise Damaged
     head, _, rest = body.partition(b"\n")
     try:
-        header = json.loads(head)
+        header = loads(head.decode())
         parts, start = {}, 0
         for name, (size, is_text) in header["parts"].items():
             blob = rest[start : start + size]
-            parts[name] = zlib.decompress(blob).decode() if is_text else blob
+            parts[name] = _text(blob) if is_text else blob
             start += size
         return header["facts"], parts
-    except (ValueError, KeyError, TypeError, zlib.error):
+    except (ValueError, KeyError, TypeError):
         # Right sum, wrong form: written by something else.
         raise Damaged from None

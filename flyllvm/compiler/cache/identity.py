@@ -8,8 +8,6 @@ from _blake2 import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .store import Cache
 
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -44,15 +42,13 @@ def _sums() -> tuple[str, str]:
 
 
 def _kept_sums(cache: Cache | None) -> tuple[str, str]:
-    marks = blake2b(digest_size=20)
-    paths = []
-    for path, info in _files(_HOME):
-        marks.update(f"{path} {info.st_size} {info.st_mtime_ns} {info.st_ctime_ns} {info.st_ino}\n".encode())
-        paths.append(path)
-    key = marks.hexdigest()
-    found = cache.get("self", key) if cache is not None else None
-    if found is not None:
-        return str(found[0]["all"]), str(found[0]["back_end"])
+    found: list[tuple[str, int, int, int, int]] = []
+    _marks(_HOME, found)
+    key = blake2b(repr(found).encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
+    paths = [mark[0] for mark in found]
+    kept = cache.get("self", key) if cache is not None else None
+    if kept is not None:
+        return str(kept[0]["all"]), str(kept[0]["back_end"])
     total, back = blake2b(digest_size=20), blake2b(digest_size=20)
     for path in paths:
         with open(path, "rb") as f:
@@ -66,14 +62,16 @@ def _kept_sums(cache: Cache | None) -> tuple[str, str]:
     return total.hexdigest(), back.hexdigest()
 
 
-def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+def _marks(folder: str, out: list[tuple[str, int, int, int, int]]) -> None:
+    """Adds path, size, times and inode of every file in a folder, in the order of the names."""
     with os.scandir(folder) as items:
-        for item in sorted(items, key=lambda i: i.name):
-            if item.is_dir():
-                if folder != _HOME or item.name not in _OTHER_ROOMS:
-                    yield from _files(item.path)
-            elif item.name.endswith((".py", ".gz")):
-                yield item.path, item.stat()
+        found = sorted([(item.name, item) for item in items])
+    for name, item in found:
+        if name.endswith((".py", ".gz")):
+            s = item.stat()
+            out.append((item.path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
+        elif item.is_dir() and not (name == "__pycache__" or (folder == _HOME and name in _OTHER_ROOMS)):
+            _marks(item.path, out)
 
 
 def llvm() -> str | None:

@@ -6,7 +6,6 @@ reader sees all of it or nothing; two writers of one key write the same contents
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -35,6 +34,19 @@ _STALE_PART_SECONDS = 3600
 _STORES_PER_CHECK = 64
 
 
+class _Quiet:
+    """Lets errors of the operating system pass; ``contextlib`` is dear to import."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, OSError)
+
+
+_quiet = _Quiet()
+
+
 class Cache:
     """A cache directory.
 
@@ -58,7 +70,7 @@ class Cache:
     def _open(self) -> str | None:
         try:
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
+            with _quiet:
                 os.mkdir(self.root, 0o700)
             info = os.stat(self.root)
         except OSError as e:
@@ -92,10 +104,10 @@ class Cache:
             if facts.get("key") != key or facts.get("kind") != kind:
                 raise Damaged
         except Damaged:
-            with contextlib.suppress(OSError):
+            with _quiet:
                 os.unlink(path)
             return None
-        with contextlib.suppress(OSError):
+        with _quiet:
             os.utime(path)
         return facts, parts
 
@@ -112,7 +124,7 @@ class Cache:
                 f.write(data)
             os.replace(part, path)
         except OSError:
-            with contextlib.suppress(OSError):
+            with _quiet:
                 os.unlink(part)
             return
         self._stores += 1
@@ -131,7 +143,7 @@ class Cache:
         for item in found:
             kind = item.name.partition("-")[0]
             if kind in KINDS and item.name.endswith(_SUFFIX):
-                with contextlib.suppress(OSError):
+                with _quiet:
                     yield kind, item.path, item.stat(follow_symlinks=False)
 
     def total_bytes(self) -> int:
@@ -160,7 +172,7 @@ class Cache:
                 if older_than_seconds is None:
                     break
                 continue
-            with contextlib.suppress(OSError):
+            with _quiet:
                 os.unlink(path)
                 count += 1
                 freed += info.st_size
@@ -172,10 +184,10 @@ class Cache:
 
     def _remove_parts(self) -> None:
         """Removes what writers that died have left."""
-        with contextlib.suppress(OSError), os.scandir(self.root) as items:
+        with _quiet, os.scandir(self.root) as items:
             for item in items:
                 if item.name.endswith(_PART):
-                    with contextlib.suppress(OSError):
+                    with _quiet:
                         if time.time() - item.stat().st_mtime > _STALE_PART_SECONDS:
                             os.unlink(item.path)
 

@@ -1,6 +1,7 @@
 """What a kernel reads, as a sum that is the same in every process.
 
-`watch` answers "has this changed since I looked?" inside one process, by identity.  Here everything is taken by value:
+`watch` answers "has this changed since I looked?" inside one process, by identity.  What code reads, and whose code is
+looked at, both learn from `watch_names` and `followed`; here everything is taken by value:
 code with its line numbers and the text of its file, the globals, closures and defaults it names, helpers included.
 What has no value that can be written down (`Unknown`) keeps a kernel out of the first level of the disk cache.
 """
@@ -13,8 +14,9 @@ import sys
 from _blake2 import blake2b
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
-from ..watch import _is_followed, _is_library
-from .parts import all_names, bare, imports, is_python_made, plain, slots
+from ..followed import is_followed, is_library
+from ..watch_names import reads_of
+from .parts import bare, is_python_made, plain, slots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class World:
             if walk.found <= names:
                 break
             names |= walk.found
-        self.sum = walk.hash.hexdigest()
+        self.sum = blake2b(walk.data, digest_size=20).hexdigest()
         self.files = walk.files
 
 
@@ -79,7 +81,7 @@ class _Walk:
     """One walk: depth first, every object once, names in order, so that equal worlds give equal sums."""
 
     def __init__(self, names: frozenset[str], whole_paths: bool) -> None:
-        self.hash = blake2b(digest_size=20)
+        self.data = bytearray()
         self.files: dict[str, bytes] = {}
         self.found: set[str] = set()
         self._names = names
@@ -89,10 +91,11 @@ class _Walk:
 
     def put(self, *words: object) -> None:
         """Adds words, each with its length, so that no two lists of words look the same."""
+        data = self.data
         for word in words:
-            data = word if isinstance(word, bytes) else str(word).encode("utf-8", "surrogatepass")
-            self.hash.update(b"%d:" % len(data))
-            self.hash.update(data)
+            raw = word if type(word) is bytes else str(word).encode("utf-8", "surrogatepass")
+            data += b"%d:" % len(raw)
+            data += raw
 
     def value(self, x: Any) -> None:
         """Adds a value."""
@@ -146,14 +149,14 @@ class _Walk:
                 self.put("empty")
                 continue
             self.value(content)
-        if not _is_followed(fn):
+        if not is_followed(fn):
             # flyllvm's own files have a sum of their own, other libraries a version.
             self._library(fn.__module__)
             return
         self.code(fn.__code__)
         self._source(fn.__code__.co_filename)
         scope = fn.__globals__
-        for name in sorted(all_names(fn.__code__)):
+        for name in sorted(reads_of(fn.__code__).globals):
             if name in scope:
                 self.put("global", name)
                 self.value(scope[name])
@@ -162,10 +165,11 @@ class _Walk:
 
     def code(self, code: CodeType) -> None:
         """Adds code with its line numbers, which line tables show."""
-        imported = imports(code)
-        if imported:
-            raise Unknown(f"the module {imported[0]}, imported while {code.co_name} runs")
-        self.found |= set(code.co_names)
+        reads = reads_of(code)
+        for name in reads.imports:
+            if name.partition(".")[0] not in ("flyllvm", "math", "__future__"):
+                raise Unknown(f"the module {name or 'of its own package'}, imported while {code.co_name} runs")
+        self.found |= reads.names
         file = code.co_filename if self._paths else os.path.basename(code.co_filename)
         self.put("code", code.co_name, code.co_qualname, file, code.co_firstlineno, code.co_flags)
         self.put(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
@@ -173,8 +177,6 @@ class _Walk:
         for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
             self.put(len(names), *names)
         for const in code.co_consts:
-            if isinstance(const, str) and const.isidentifier():
-                self.found.add(const)  # getattr(module, "name")
             self.value(const)
 
     def _source(self, path: str) -> None:
@@ -199,7 +201,7 @@ class _Walk:
         self.put("module", name)
         if name.partition(".")[0] in _IMPURE or name == "numpy.random":
             raise Unknown(f"the module {name}: it tells of the world outside")
-        if _is_library(module):
+        if is_library(module):
             self._library(name)
             return
         space = vars(module)
@@ -215,7 +217,7 @@ class _Walk:
     def _class(self, cls: type) -> None:
         self.put("class", cls.__module__, cls.__qualname__)
         module = sys.modules.get(cls.__module__)
-        if cls.__module__ == "builtins" or cls.__module__.startswith(_OURS) or module is None or _is_library(module):
+        if cls.__module__ == "builtins" or cls.__module__.startswith(_OURS) or module is None or is_library(module):
             if module is None:
                 raise Unknown(f"the class {cls.__qualname__}, whose module is gone")
             self._library(cls.__module__)
