@@ -27,11 +27,22 @@ def matrix_cycles(instructions: Mapping[str, int], processor: str) -> int | None
     counts = {name: n for name, n in counts.items() if f"amdgcn.{name}".startswith(_MATRIX)}
     if not counts:
         return None
-    cycles = {
+    cycles = _CYCLES.get(processor, {})
+    if counts.keys() - cycles.keys():
+        cycles = _CYCLES[processor] = _cycles_of(processor)
+    if counts.keys() - cycles.keys():
+        return None
+    return sum([n * cycles[name] for name, n in counts.items()])
+
+
+# Making all rows takes longer than many a simulated run.
+_CYCLES: dict[str, dict[str, int]] = {}
+
+
+def _cycles_of(processor: str) -> dict[str, int]:
+    """Issue cycles of the matrix instructions of a chip, by name without ``llvm.amdgcn.``."""
+    return {
         op.row.intrinsic.removeprefix(_PREFIX): op.row.cycles[processor]
         for op in all_rows()
         if isinstance(op, RowMma) and processor in op.row.cycles
     }
-    if counts.keys() - cycles.keys():
-        return None
-    return sum([n * cycles[name] for name, n in counts.items()])
