@@ -15,6 +15,7 @@ from .checks import DEFAULT_CHECKS, Checks
 from .ir import Const, Function, Inst, Module, Operand, Reg
 from .locate import Locator
 from .memory import Region
+from .profile import Place, places_of
 from .terminators import Finish, build_finish
 from .values import constant
 
@@ -72,12 +73,19 @@ class Program:
         self.slots: dict[str, int] = {}
         self.host_code: dict[Any, Any] = {}
         self.numpy_seconds = 0.0
+        self._places: list[list[Place]] = []
         self.constants = layout_lds.ConstantData(module)
         self.addresses = {**self.lds.addresses, **self.constants.addresses}
 
     def text_of(self, inst: Inst) -> str:
         """The instruction as the ``.ll`` file has it."""
         return self.module.text_of(inst)
+
+    def places(self) -> list[list[Place]]:
+        """For each node the author's lines in it; made once."""
+        if not self._places:
+            self._places = [places_of(self, node.node) for node in self.nodes]
+        return self._places
 
     def where(self, inst: Inst) -> str:
         """Author's location of an instruction."""

@@ -16,6 +16,8 @@ import numpy as np
 from .values import Array
 
 if TYPE_CHECKING:
+    from .cfg import Node
+    from .compile import Program
     from .ir import Inst
     from .machine import Machine
 
@@ -114,33 +116,66 @@ def bank_cycles(wave: Array, lane: Array, address: Array, byte_count: int, banks
 
 def rows_by_line(launch: Any, profile: Profile | None) -> list[dict[str, Any]]:
     """One row per author's line: instructions, lanes, memory traffic, conflicts, clipped lanes."""
+    program = launch.program
+    rows: dict[str, dict[str, Any]] = {}
+    for places, (_, lanes, waves) in zip(program.places(), launch.counts, strict=True):
+        for place in places:
+            row = rows.get(place.where)
+            if row is None:
+                row = rows[place.where] = {"where": place.where, "text": place.text, **_COUNTS}
+            row["instructions"] += waves * place.instructions
+            row["lane_instructions"] += lanes * place.instructions
+            row["matrix_flops"] += waves * place.matrix_flops
+    for inst, clipped in launch.clipped.items():
+        rows[program.locator.chain(inst)[0]]["clipped_lanes"] += clipped
+    for inst, access in profile.accesses.items() if profile is not None else ():
+        row = rows[program.locator.chain(inst)[0]]
+        if access.space == "global":
+            row["global_bytes"] += access.bytes
+            row["segments_64"] += access.segments[0]
+            row["segments_128"] += access.segments[1]
+        else:
+            row["lds_bytes"] += access.bytes
+            row["lds_cycles"] += access.cycles
+            row["lds_ideal_cycles"] += access.ideal_cycles
+    return [row for row in rows.values() if row["instructions"]]
+
+
+class Place:
+    """An author's line in a node: its instructions there, and the FLOPs of one wave's matrix instructions.
+
+    Attributes:
+        where: The line.
+        text: The first instruction, where there is no debug information.
+        kinds: Number of instructions by kind.
+    """
+
+    __slots__ = ("instructions", "kinds", "matrix_flops", "text", "where")
+
+    def __init__(self, where: str, text: str) -> None:
+        self.where, self.text = where, text
+        self.instructions = self.matrix_flops = 0
+        self.kinds: dict[str, int] = {}
+
+
+def places_of(program: Program, node: Node) -> list[Place]:
+    """The author's lines in a node."""
     from . import matrix
 
-    rows: dict[str, dict[str, Any]] = {}
-    program = launch.program
-    for node, (_, lanes, waves) in zip(program.nodes, launch.counts, strict=True):
-        for inst in (*node.node.phis, *node.node.insts, node.node.end):
-            where = program.locator.chain(inst)[0]
-            row = rows.get(where)
-            if row is None:
-                text = program.text_of(inst) if inst.dbg is None else ""
-                row = rows[where] = {"where": where, "text": text, **_COUNTS}
-            row["instructions"] += waves
-            row["lane_instructions"] += lanes
-            name = (inst.callee or "").removeprefix("llvm.amdgcn.")
-            if inst.op == "call" and matrix.supports(name):
-                row["matrix_flops"] += matrix.flops(name) * waves
-            row["clipped_lanes"] += launch.clipped.get(inst, 0)
-            access = profile.accesses.get(inst) if profile is not None else None
-            if access is not None and access.space == "global":
-                row["global_bytes"] += access.bytes
-                row["segments_64"] += access.segments[0]
-                row["segments_128"] += access.segments[1]
-            elif access is not None:
-                row["lds_bytes"] += access.bytes
-                row["lds_cycles"] += access.cycles
-                row["lds_ideal_cycles"] += access.ideal_cycles
-    return [row for row in rows.values() if row["instructions"]]
+    found: dict[str, Place] = {}
+    for inst in (*node.phis, *node.insts, node.end):
+        where = program.locator.chain(inst)[0]
+        place = found.get(where)
+        if place is None:
+            place = found[where] = Place(where, program.text_of(inst) if inst.dbg is None else "")
+        kind = inst.op
+        if kind == "call":
+            kind = (inst.callee or "").removeprefix("llvm.").removeprefix("amdgcn.")
+            if matrix.supports(kind):
+                place.matrix_flops += matrix.flops(kind)
+        place.instructions += 1
+        place.kinds[kind] = place.kinds.get(kind, 0) + 1
+    return list(found.values())
 
 
 _COUNTS = dict.fromkeys(

@@ -12,11 +12,11 @@ import numpy as np
 from ..errors import LaunchError, SimError
 from ..printf import HEADER_BYTES, PARAMETER, formats_in, new_buffer, write_lines
 from ..target import Target
-from . import arguments, matrix
+from . import arguments
 from .checks import level
 from .compile import Compiler, Program
 from .engines import Choice
-from .ir import Inst, Module
+from .ir import Module
 from .launch import Launch
 from .machine import Machine
 from .parser import parse_module
@@ -277,24 +277,15 @@ def chunk_groups(launch: Launch) -> int:
     return groups
 
 
-def _kind(inst: Inst) -> str:
-    if inst.op == "call":
-        name = (inst.callee or "").removeprefix("llvm.").removeprefix("amdgcn.")
-        return name
-    return inst.op
-
-
 def _fill(report: SimReport, launch: Launch) -> None:
     program = launch.program
     report.lds_bytes = program.lds.static_bytes + launch.dynamic_lds_bytes
-    for node, (_, lanes, waves) in zip(program.nodes, launch.counts, strict=True):
-        insts = [*node.node.phis, *node.node.insts, node.node.end]
-        report.lane_instructions += lanes * len(insts)
-        for inst in insts if waves else ():
-            kind = _kind(inst)
-            report.instructions[kind] = report.instructions.get(kind, 0) + waves
-            if inst.op == "call" and matrix.supports(kind):
-                report.matrix_flops += matrix.flops(kind) * waves
+    for places, (_, lanes, waves) in zip(program.places(), launch.counts, strict=True):
+        for place in places if waves else ():
+            report.lane_instructions += lanes * place.instructions
+            report.matrix_flops += waves * place.matrix_flops
+            for kind, count in place.kinds.items():
+                report.instructions[kind] = report.instructions.get(kind, 0) + waves * count
     report.warnings = list(launch.warnings)
     report.lines = rows_by_line(launch, launch.profile)
     if launch.profile is not None:
