@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, bitfn, convert, cvt, denormals, fma, types as ty
+from . import alu, bitfn, convert, cvt, denormals, elementary, fma, types as ty
 from .ir import Inst
 from .types import Type
 from .values import Array
@@ -60,6 +60,13 @@ def in_double(fn: Callable[..., Array]) -> FnOf:
         return lambda *args: convert.from_float64(t, fn(*(convert.to_float64(t, a) for a in args)))
 
     return of
+
+
+def shared(name: str, double: Callable[[Array], Array]) -> FnOf:
+    """A function of `elementary`, rounded once; ``double`` for doubles themselves, which need more than it gives."""
+    fn = elementary.FUNCTIONS[name]
+    rounded = in_double(lambda a: fn(elementary.NUMPY, a))
+    return lambda t: double if ty.scalar_of(t) is ty.DOUBLE else rounded(t)
 
 
 def native(fn: Callable[..., Array]) -> FnOf:
@@ -213,10 +220,6 @@ def reason_against(inst: Inst) -> str | None:
     return None
 
 
-def _log(base: str) -> Callable[[Array], Array]:
-    return {"2": np.log2, "10": np.log10, "e": np.log}[base]
-
-
 def _canonicalize(t: Type) -> Callable[[Array], Array]:
     if ty.scalar_of(t) is ty.BFLOAT:
         return lambda a: np.where((a & np.uint16(0x7FFF)) > np.uint16(0x7F80), a | np.uint16(0x40), a)
@@ -225,15 +228,15 @@ def _canonicalize(t: Type) -> Callable[[Array], Array]:
 
 _ONE: dict[str, FnOf] = {
     "sqrt": in_double(np.sqrt), "amdgcn.sqrt": in_double(np.sqrt),
-    "exp": in_double(np.exp), "exp2": in_double(np.exp2), "amdgcn.exp2": in_double(np.exp2),
-    "exp10": in_double(lambda a: np.power(10.0, a)),
-    "log": in_double(_log("e")), "log2": in_double(_log("2")), "log10": in_double(_log("10")),
-    "amdgcn.log": in_double(_log("2")),
+    "exp": shared("exp", np.exp), "exp2": shared("exp2", np.exp2), "amdgcn.exp2": shared("exp2", np.exp2),
+    "exp10": shared("exp10", lambda a: np.power(10.0, a)),
+    "log": shared("log", np.log), "log2": shared("log2", np.log2), "log10": shared("log10", np.log10),
+    "amdgcn.log": shared("log2", np.log2),
     "sin": in_double(np.sin), "cos": in_double(np.cos), "tan": in_double(np.tan), "tanh": in_double(np.tanh),
     "sinh": in_double(np.sinh), "cosh": in_double(np.cosh), "asin": in_double(np.arcsin), "acos": in_double(np.arccos),
     "atan": in_double(np.arctan), "amdgcn.tanh": in_double(np.tanh),
-    "amdgcn.sin": in_double(lambda a: np.sin(2 * np.pi * np.remainder(a, 1.0))),
-    "amdgcn.cos": in_double(lambda a: np.cos(2 * np.pi * np.remainder(a, 1.0))),
+    "amdgcn.sin": shared("amdgcn.sin", lambda a: np.sin(2 * np.pi * np.remainder(a, 1.0))),
+    "amdgcn.cos": shared("amdgcn.cos", lambda a: np.cos(2 * np.pi * np.remainder(a, 1.0))),
     "amdgcn.rcp": in_double(lambda a: 1.0 / a), "amdgcn.rsq": in_double(lambda a: 1.0 / np.sqrt(a)),
     "amdgcn.rcp.iflag": in_double(lambda a: 1.0 / a), "amdgcn.fract": native(_fract),
     "floor": native(np.floor), "ceil": native(np.ceil), "trunc": native(np.trunc), "rint": native(np.rint),

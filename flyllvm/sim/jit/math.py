@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import types as ty
+from .. import elementary, types as ty
 from .arith import Fn, from_double, in_format, to_double
 from .parts import NotCovered, bits_of, float_literal, scalar_type
 from .text import Values
@@ -46,6 +46,93 @@ def in_double(fn: Callable[..., str]) -> FnOf:
             return [flush_denormal(v, out) if flush and t is ty.FLOAT else out]
 
         return run
+
+    return of
+
+
+class TextOps:
+    """`elementary.Ops` as text of the host."""
+
+    def __init__(self, v: Values) -> None:
+        self.v = v
+
+    def const(self, number: float) -> str:
+        """A double."""
+        return self.v.const("double", float_literal("double", number))
+
+    def add(self, a: str, b: str) -> str:
+        """``a + b``."""
+        return self.v.op("fadd", "double", a, b)
+
+    def sub(self, a: str, b: str) -> str:
+        """``a - b``."""
+        return self.v.op("fsub", "double", a, b)
+
+    def mul(self, a: str, b: str) -> str:
+        """``a * b``."""
+        return self.v.op("fmul", "double", a, b)
+
+    def div(self, a: str, b: str) -> str:
+        """``a / b``."""
+        return self.v.op("fdiv", "double", a, b)
+
+    def rint(self, a: str) -> str:
+        """The nearest integer, ties to even."""
+        return self.v.intrinsic("llvm.rint", "double", a)
+
+    def floor(self, a: str) -> str:
+        """The next integer below."""
+        return self.v.intrinsic("llvm.floor", "double", a)
+
+    def less(self, a: str, b: str) -> str:
+        """Whether ``a < b``."""
+        return self.v.op("fcmp olt", "double", a, b)
+
+    def same(self, a: str, b: str) -> str:
+        """Whether ``a == b``; false for NaN."""
+        return self.v.op("fcmp oeq", "double", a, b)
+
+    def select(self, condition: str, yes: str, no: str) -> str:
+        """One of two doubles."""
+        return self.v.select(condition, "double", yes, no)
+
+    def integer(self, a: str) -> str:
+        """A double without fraction as an integer."""
+        return self.v.cast("fptosi", "double", a, "i64")
+
+    def number(self, i: str) -> str:
+        """An integer as a double."""
+        return self.v.cast("sitofp", "i64", i, "double")
+
+    def bits(self, a: str) -> str:
+        """The bit pattern of a double."""
+        return self.v.cast("bitcast", "double", a, "i64")
+
+    def from_bits(self, i: str) -> str:
+        """The double of a bit pattern."""
+        return self.v.cast("bitcast", "i64", i, "double")
+
+    def plus(self, i: str, number: int) -> str:
+        """An integer plus a constant."""
+        return self.v.op("add", "i64", i, self.v.const("i64", number))
+
+    def shift(self, i: str, left: int) -> str:
+        """An integer shifted left, or (negative) right, with its sign."""
+        return self.v.op("shl" if left >= 0 else "ashr", "i64", i, self.v.const("i64", abs(left)))
+
+    def mask(self, i: str, number: int) -> str:
+        """An integer and a constant, bit by bit."""
+        return self.v.op("and", "i64", i, self.v.const("i64", number))
+
+
+def _shared(name: str) -> FnOf:
+    fn = elementary.FUNCTIONS[name]
+    rounded = in_double(lambda v, a: str(fn(TextOps(v), a)))
+
+    def of(t: ty.Type, flush: bool) -> Fn:
+        if t is ty.DOUBLE:
+            raise NotCovered(f"{name} of double")
+        return rounded(t, flush)
 
     return of
 
@@ -187,6 +274,7 @@ ELEMENT: dict[str, tuple[int, FnOf]] = {
     "amdgcn.rcp": (1, in_double(lambda v, a: v.op("fdiv", "double", _one(v), a))),
     "amdgcn.rsq": (1, in_double(lambda v, a: v.op("fdiv", "double", _one(v), sqrt(v, a)))),
     "amdgcn.fmed3": (3, native(_med3)), "amdgcn.fract": (1, native(_fract)),
+    **{name: (1, _shared(name)) for name in elementary.FUNCTIONS},
     "canonicalize": (1, _canonical),
     "amdgcn.ubfe": (3, _bit_field(False)), "amdgcn.sbfe": (3, _bit_field(True)),
     "amdgcn.mul.u24": (2, _mul24(False)), "amdgcn.mul.i24": (2, _mul24(True)),

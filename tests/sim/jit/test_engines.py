@@ -51,7 +51,7 @@ def test_the_examples_agree(path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 #: Examples with a kernel that uses what the second engine does not cover.
-NOT_COVERED = {"06_softmax"}
+NOT_COVERED: set[str] = set()
 
 
 def _agree(seeds: range) -> None:
