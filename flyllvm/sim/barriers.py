@@ -58,6 +58,11 @@ class Barriers:
         """Nobody has signalled, and nobody may pass."""
         return not (self.signalled.any() or self.open.any())
 
+    def state(self) -> tuple[object, ...]:
+        """What decides who may pass next."""
+        named = tuple((k, b.signals.tobytes(), b.members.tobytes()) for k, b in sorted(self.named.items()))
+        return self.signalled.tobytes(), self.open.tobytes(), self.open_named.tobytes(), self.joined.tobytes(), named
+
     # ---- the barrier of the workgroup
 
     def signal(self, m: Machine, inst: Inst, waves: Array) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import SimError
 from ..target import Target
-from . import dma, layout_lds, ordering, poison, types as ty
+from . import dma, layout_lds, ordering, poison, types as ty, watch
 from .cfg import Node, build_graph, inline_calls
 from .checks import DEFAULT_CHECKS, Checks
 from .ir import Const, Function, Inst, Module, Operand, Reg
@@ -70,6 +70,8 @@ class Program:
         self.param_slots: list[int] = []
         self.phi_slots: list[int] = []
         self.has_clock = False
+        self.loops: list[watch.Loop] = []
+        self.endless: frozenset[int] = frozenset()
         self.slots: dict[str, int] = {}
         self.host_code: dict[Any, Any] = {}
         self.numpy_seconds = 0.0
@@ -198,6 +200,8 @@ class Compiler:
         program.lds_granule = layout_lds.granule(graph, (0, 3))
         program.heap_granule = layout_lds.granule(graph, (0, 1, 4))
         program.phi_slots = [self.dest(phi) for node in graph for phi in node.phis]
+        program.loops = watch.find_loops(self, graph)
+        program.endless = watch.cannot_return(graph)
         program.has_clock = any(i.callee in hardware.CLOCKS for i in program.insts)
         program.has_dma = any(dma.is_dma(i) for i in program.insts)
         program.dma_kind = np.array([dma.kind_of(i) for i in program.insts], np.int8)
@@ -223,6 +227,8 @@ class Compiler:
         for compiled in program.nodes:
             self.node = compiled.node
             compiled.finish = build_finish(self, compiled.node)
+            if compiled.node.index in program.endless:
+                compiled.ops.append(_cannot_return(compiled.node.end))
         return program
 
     def _ops_of(self, inst: Inst) -> list[Op]:
@@ -288,6 +294,14 @@ class Compiler:
                 m.keep(d, new)
 
         return run
+
+
+def _cannot_return(end: Inst) -> Op:
+    def run(r: list[Any], m: Machine) -> None:
+        m.fault(end, "an endless loop: no path leads from here to the end of the kernel", m.mask,
+                "give the loop an exit")  # fmt: skip
+
+    return run
 
 
 def scalar_bits(t: ty.Type) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import SimError
-from . import barriers, cfg
+from . import barriers, cfg, watch
 from .memory import Space
 from .shadow import Shadow
 from .sync import WORKGROUP, Sync
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from .compile import CompiledNode, Program
     from .ir import Inst
     from .launch import Launch
-
-
-# Blocks between two looks for endless loops, and turns that lanes in a loop get before waves outside of it.
-_WATCH_STEPS = 1024
-_FAIR_TURNS = 2048
 
 
 class Machine:
@@ -61,7 +56,7 @@ class Machine:
         self.divergences = 0
         self.turns = 0
         self.writes = 0
-        self.snapshots: dict[int, tuple[int, Array, list[tuple[int, Array]], list[Any]]] = {}
+        self.watch = watch.Watch()
         self.sync = Sync(groups, launch.waves)
         self.barriers = barriers.Barriers(groups, launch.waves)
         self._set_up_memory()
@@ -103,48 +98,15 @@ class Machine:
         """Counts a node that is about to run.
 
         Raises:
-            SimError: Too many have run.
+            SimError: The kernel does not end.
         """
         self.steps += 1
-        if self.steps % _WATCH_STEPS == 0:
-            self._watch(node)
+        if self.steps % watch.STEPS == 0:
+            self.watch.look(self, node)
         counts = self.launch.counts[node.node.index]
         counts[0] += 1
         counts[1] += self.active
         counts[2] += self.active_wave_count
-
-    def _watch(self, node: CompiledNode) -> None:
-        """Finds endless loops: too many blocks, or the same state at the same place twice."""
-        if self.steps > self.launch.max_steps:
-            self.fault(
-                node.node.end,
-                f"the kernel ran {self.launch.max_steps} blocks without an end: an endless loop, or waves that wait "
-                "for each other",
-                self.mask,
-                "check the loop's exit condition, or raise max_steps",
-            )
-        if self.program.has_clock or self._others_can_run():
-            return
-        state = [self.regs[slot] for slot in self.program.phi_slots]
-        now = (self.writes, self.mask, list(self.pending.items()), state)
-        before = self.snapshots.get(node.node.index)
-        self.snapshots[node.node.index] = now
-        if before is None or before[0] != self.writes or not np.array_equal(before[1], self.mask):
-            return
-        parked = all(a is b for (_, a), (_, b) in zip(before[2], now[2], strict=False))
-        if len(before[2]) == len(now[2]) and parked and all(map(_same, before[3], state)):
-            why = "a value that another workgroup shall write may never come"
-            if self.pending:
-                why = "lanes of the same wave wait outside the loop until these leave it, so they cannot end it"
-            self.fault(
-                node.node.end, "an endless loop: nothing changes any more", self.mask,
-                f"check the loop's exit condition; {why}",
-            )  # fmt: skip
-
-    def _others_can_run(self) -> bool:
-        """Whether pending lanes belong to waves without a running lane."""
-        free = ~self.mask.any(axis=2)
-        return any((mask.any(axis=2) & free).any() for mask in self.pending.values())
 
     def schedule(self) -> CompiledNode | None:
         """The next node to run, or ``None`` when all lanes have returned."""
@@ -160,7 +122,7 @@ class Machine:
             self.turns = 0
         else:
             self.turns += 1
-            if self.turns > _FAIR_TURNS:
+            if self.turns > watch.FAIR_TURNS:
                 index, mask = self._other_waves(index, mask)
         self.enter(mask)
         return self.program.nodes[index]
@@ -175,7 +137,7 @@ class Machine:
                 if rest.any():
                     self.pending[other] = rest
                 self.pending[index] = mask
-                self.turns = _FAIR_TURNS - 16
+                self.turns = watch.FAIR_TURNS - 4
                 return other, turn
         return index, mask
 
@@ -380,14 +342,6 @@ class Machine:
         if not self.covering:
             value = merge(self.mask, value, self.regs[slot])
         self.regs[slot] = value
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return all(_same(x, y) for x, y in zip(a, b, strict=True))
-    if a is b:
-        return True
-    return a is not None and b is not None and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def _ids(launch: Launch, first: int, groups: int) -> tuple[list[Array], list[Array]]:

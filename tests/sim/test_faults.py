@@ -435,60 +435,6 @@ def test_flag_without_release_or_acquire_is_a_race(store: str, load: str) -> Non
     _fault(_message(store, load), _out(), "%d = load", "LDS race")
 
 
-def test_loop_in_which_nothing_changes_is_found_at_once() -> None:
-    spin = """
-    br label %spin
-    spin:
-    %f = load atomic i32, ptr addrspace(1) %out syncscope("agent") acquire, align 4
-    %go = icmp eq i32 %f, 0
-    br i1 %go, label %spin, label %end
-    end:
-    ret void"""
-    _fault(kernel(spin), _out(), "br i1 %go", "an endless loop: nothing changes any more")
-
-
-def test_lane_that_spins_for_a_lane_of_its_own_wave_is_found() -> None:
-    spin = """
-    %first = icmp eq i32 %t, 0
-    br i1 %first, label %spin, label %set
-    spin:
-    %f = load atomic i32, ptr addrspace(1) %out syncscope("agent") acquire, align 4
-    %go = icmp eq i32 %f, 0
-    br i1 %go, label %spin, label %end
-    set:
-    store atomic i32 1, ptr addrspace(1) %out syncscope("agent") release, align 4
-    br label %end
-    end:
-    ret void"""
-    _fault(kernel(spin), _out(), "br i1 %go", "nothing changes any more", block=64)
-
-
-def test_long_loop_that_does_something_is_no_endless_loop() -> None:
-    body = """
-    br label %loop
-    loop:
-    %i = phi i32 [ 0, %entry ], [ %i1, %loop ]
-    %i1 = add i32 %i, 1
-    %more = icmp ult i32 %i1, 9000
-    br i1 %more, label %loop, label %end
-    end:
-    """ + STORE_OUT.format(value="%i")
-    args = _out()
-    _run(kernel(body), args)
-    assert (args[0] == 8999).all()
-
-
-def test_endless_loop_is_found() -> None:
-    body = """
-    br label %x
-    x:
-    %i = phi i32 [ 0, %entry ], [ %i1, %x ]
-    %i1 = add i32 %i, 1
-    br label %x ; again"""
-    _fault(kernel(body), _out(), "; again", "ran 3000 blocks without an end", max_steps=3000)
-    _fault(kernel("br label %x\nx:\nbr label %x ; again"), _out(), "; again", "nothing changes any more")
-
-
 # ---- barriers and divergence
 
 
