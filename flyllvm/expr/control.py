@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
+from .control_errors import refuse_endless
 from .numeric import Boolean, Numeric
 
 TYPE_CHECKING = False
@@ -43,4 +44,6 @@ def range_constexpr(*args: Any) -> range:
                 Builder.current().location(),
                 "use range(...) for a loop at run time",
             )
-    return range(*(int(const_expr(x)) for x in args))
+    items = range(*(int(const_expr(x)) for x in args))
+    refuse_endless(items)
+    return items

@@ -7,6 +7,7 @@ import re
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
+from ..ir.limit import too_much
 from ..ir.location import Location, frames_of, is_author_file
 from .control_slot import truth
 from .numeric import Numeric
@@ -32,6 +33,10 @@ def plain(x: Any, what: str) -> bool:
     """A condition that must be known while tracing, because of a statement under it (``return in if``)."""
     flag = truth(x)
     if not isinstance(flag, Value):
+        if flag and what.endswith("while"):
+            b = Builder.active()
+            if b is not None:
+                b.turn()
         return flag
     way, _, kind = what.partition(" in ")
     of = f"{way} {'of' if way == 'else' else 'inside'} {'an' if kind == 'if' else 'a'} {kind}"
@@ -55,7 +60,21 @@ def plain_range(range_: Any, way: str, *args: Any, **keywords: Any) -> Any:
             Builder.current().location(),
             f"{_FIX[way]}, or use fx.range_constexpr with compile-time bounds",
         )
-    return range_(*args, **keywords)
+    items = range_(*args, **keywords)
+    refuse_endless(items)
+    return items
+
+
+def refuse_endless(items: Any) -> None:
+    """Refuses a range that Python would go through for ever while tracing.
+
+    Raises:
+        TraceError: It is longer than the limit of operations.
+    """
+    b = Builder.active()
+    # A range of more than 2**63 numbers has no len().
+    if b is not None and type(items) is range and items[b.limit :]:
+        raise too_much(f"a loop over {items} is unrolled while tracing", b.location())
 
 
 def explain(error: NameError, b: Builder, root: object | None = None) -> TraceError | None:

@@ -10,7 +10,7 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_errors import is_traced_range
+from .control_errors import is_traced_range, refuse_endless
 from .control_loop import Loop
 from .control_slot import truth
 from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
@@ -40,6 +40,8 @@ def while_(test: Callable[[], Any], body: Callable[[], Any], early: Sequence[str
             return
         if flag is not True:
             break
+        if b is not None:
+            b.turn()
         body()
     if b is None or mark is None:
         raise TraceError("a run-time condition outside of a kernel", fix="use it inside a @flyc.kernel")
@@ -66,7 +68,9 @@ def for_(
         keywords: ``init``, ``unroll`` and ``unroll_full``.
     """
     if not is_traced_range(range_, args, keywords):
-        for item in range_(*args, **keywords):
+        items = range_(*args, **keywords)
+        refuse_endless(items)
+        for item in items:
             body(item)
         return None
     return _traced_range(body, early, late, args, **keywords)

@@ -16,6 +16,7 @@ from .build_control import LOOPS, ControlBuilder
 from .build_fly import FlyBuilder
 from .build_index import IndexBuilder
 from .core import OPS, Block, Kernel, Op, Value
+from .limit import too_much, trace_limit
 from .location import Location, capture
 
 TYPE_CHECKING = False
@@ -43,6 +44,9 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         block: The block that new operations go to.
         root_code: Code object of the kernel's function, the outermost in locations.
         loc: Location given to new operations; ``None`` captures the author's line each time.
+        limit: Operations that the kernel may have.
+        room: Operations that are left of them.
+        turns: Iterations of ``while`` loops that Python ran.
         check: Called with every new operation; tracing verifies there, so that an error has the author's stack.
     """
 
@@ -60,6 +64,8 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         #: Integer constants by number and type.
         self.ints: dict[tuple[int, str], Value] = {}
         self.check: Callable[[Op], None] | None = None
+        self.limit = self.room = trace_limit()
+        self.turns = 0
 
     # --- the current builder ---------------------------------------------------------------------
 
@@ -112,6 +118,9 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
             made = self.block.append(cls(operands, result_types, attrs, (), loc or capture(self.root_code, 2)))
             if self.check is not None:
                 self.check(made)
+            self.room -= 1
+            if self.room < 0:
+                raise self.no_room()
             return made
         home = self.block
         if home.depth:
@@ -131,7 +140,27 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         memo[id(home)][key] = made
         if self.check is not None:
             self.check(made)
+        self.room -= 1
+        if self.room < 0:
+            raise self.no_room()
         return made
+
+    def no_room(self) -> TraceError:
+        """The error of a kernel that has too many operations."""
+        return too_much(f"the kernel {self.kernel.name} has more than {self.limit} operations", self.location())
+
+    def turn(self) -> None:
+        """Counts an iteration of a ``while`` that Python runs.
+
+        Raises:
+            TraceError: There are too many: it has no end.
+        """
+        self.turns += 1
+        if self.turns > 10 * self.limit:
+            what = (
+                f"the loops that Python runs while {self.kernel.name} is traced have more than {self.turns - 1} turns"
+            )
+            raise too_much(what, self.location())
 
     def _too_long(self) -> TraceError:
         return TraceError(
