@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_errors import refuse_endless
+from ..ir.limit import too_much
 from .numeric import Boolean, Numeric
 
 TYPE_CHECKING = False
@@ -47,3 +47,15 @@ def range_constexpr(*args: Any) -> range:
     items = range(*(int(const_expr(x)) for x in args))
     refuse_endless(items)
     return items
+
+
+def refuse_endless(items: Any) -> None:
+    """Refuses a range that Python would go through for ever while tracing.
+
+    Raises:
+        TraceError: It is longer than the limit of operations.
+    """
+    b = Builder.active()
+    # A range of more than 2**63 numbers has no len().
+    if b is not None and type(items) is range and items[b.limit :]:
+        raise too_much(f"a loop over {items} is unrolled while tracing", b.location())

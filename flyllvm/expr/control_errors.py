@@ -7,8 +7,8 @@ import re
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
-from ..ir.limit import too_much
 from ..ir.location import Location, frames_of, is_author_file
+from .control import refuse_endless
 from .control_slot import truth
 from .numeric import Numeric
 
@@ -63,18 +63,6 @@ def plain_range(range_: Any, way: str, *args: Any, **keywords: Any) -> Any:
     items = range_(*args, **keywords)
     refuse_endless(items)
     return items
-
-
-def refuse_endless(items: Any) -> None:
-    """Refuses a range that Python would go through for ever while tracing.
-
-    Raises:
-        TraceError: It is longer than the limit of operations.
-    """
-    b = Builder.active()
-    # A range of more than 2**63 numbers has no len().
-    if b is not None and type(items) is range and items[b.limit :]:
-        raise too_much(f"a loop over {items} is unrolled while tracing", b.location())
 
 
 def explain(error: NameError, b: Builder, root: object | None = None) -> TraceError | None:

@@ -10,7 +10,8 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
-from .control_errors import is_traced_range, refuse_endless
+from .control import refuse_endless
+from .control_errors import is_traced_range
 from .control_loop import Loop
 from .control_slot import truth
 from .numeric import Boolean, Int32, Int64, Numeric, as_numeric
