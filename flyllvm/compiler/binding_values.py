@@ -198,7 +198,38 @@ def constant_argument(name: str, kind: Constexpr, value: Any) -> Constant:
             raise LaunchError(f"argument {name}: {value!r:.60} for {kind}", fix=f"pass a Python {want.__name__}")
     elif isinstance(want, type) and issubclass(want, Numeric):
         value = check_number(name, want, value)
+    elif want is not None and not _is_a(value, want):
+        raise LaunchError(f"argument {name}: {value!r:.60} for {kind}", fix=f"pass what {kind} says")
     return Constant(value)
+
+
+def _is_a(value: Any, want: Any) -> bool:
+    """Whether a value is of a type, as annotations write types; what is no type of values is taken for any."""
+    if want is None:
+        return value is None
+    if want is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(want, type) and getattr(want, "__origin__", None) is None:
+        return isinstance(value, want) and (want is not int or not isinstance(value, bool))
+    import types
+    import typing
+
+    origin, args = typing.get_origin(want), typing.get_args(want)
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_a(value, None if a is types.NoneType else a) for a in args)
+    if origin is typing.Literal:
+        return any(type(value) is type(a) and value == a for a in args)
+    if not isinstance(origin, type):
+        return True
+    if not isinstance(value, origin):
+        return False
+    if origin is tuple and args and args[-1] is not Ellipsis:
+        return len(value) == len(args) and all(map(_is_a, value, args))
+    if origin in (tuple, list, set, frozenset) and args:
+        return all(_is_a(v, args[0]) for v in value)
+    if origin is dict and len(args) == 2:
+        return all(_is_a(k, args[0]) and _is_a(v, args[1]) for k, v in value.items())
+    return True
 
 
 def array_argument(name: str, kind: Any, value: Any, array: TensorArg | PointerArg | None) -> TensorArg | PointerArg:

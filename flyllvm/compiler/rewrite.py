@@ -17,7 +17,7 @@ from ..expr import control_errors, control_flow, control_range
 from ..ir.location import REGION_SUFFIX, is_author_file
 from .rewrite_ast import Rewriter
 from .rewrite_names import local_names
-from .rewrite_nodes import HOOKS, REGION, locate
+from .rewrite_nodes import HOOKS, REGION, hook, locate, place
 from .rewrite_source import find, future_flags, is_author_code
 
 TYPE_CHECKING = False
@@ -41,6 +41,7 @@ class _Hooks:
     not_ = staticmethod(control_flow.not_)
     compare = staticmethod(control_flow.compare)
     plain = staticmethod(control_errors.plain)
+    constexpr = staticmethod(control_errors.constexpr)
     plain_range = staticmethod(control_errors.plain_range)
     callee: Callable[[Any], Any]
 
@@ -179,9 +180,11 @@ def _rewrite(fn: FunctionType) -> CodeType | None:
 def _compile(fn: FunctionType, found: Found) -> CodeType | None:
     code = fn.__code__
     node = found.fresh()
+    constants = _compile_time(node)
     _strip(node, code.co_firstlineno)
     names = local_names(node) | set(code.co_freevars)
     Rewriter(_plain_in(fn.__globals__, names)).visit(node)
+    node.body[:0] = constants
     made = compile(_around(node, found.owner, code), code.co_filename, "exec", future_flags(code), dont_inherit=True)
     new = _inside(made, node.name)
     if HOOKS not in new.co_freevars:
@@ -193,6 +196,19 @@ def _compile(fn: FunctionType, found: Found) -> CodeType | None:
             "import the file again after editing it",
         )
     return _renamed(new, code.co_name, code.co_qualname)
+
+
+def _compile_time(node: ast.FunctionDef) -> list[ast.stmt]:
+    """Statements that refuse run-time values for parameters annotated ``Constexpr``."""
+    a = node.args
+    made: list[ast.stmt] = []
+    for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs):
+        kind = arg.annotation
+        kind = kind.value if isinstance(kind, ast.Subscript) else kind
+        if getattr(kind, "attr", getattr(kind, "id", None)) == "Constexpr":
+            call = hook("constexpr", ast.Name(arg.arg, ast.Load()), ast.Constant(arg.arg), ast.Constant(node.name))
+            made.append(place(ast.Expr(place(call, arg)), arg))
+    return made
 
 
 def _strip(node: ast.FunctionDef, first_line: int) -> None:

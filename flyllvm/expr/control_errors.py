@@ -9,8 +9,12 @@ from ..ir.builder import Builder
 from ..ir.core import Value
 from ..ir.location import Location, frames_of, is_author_file
 from .control import refuse_endless
-from .control_slot import truth
+from .control_slot import is_traced, truth
+from .control_tree import describe
 from .numeric import Numeric
+from .pointer import Pointer
+from .tensor import Tensor
+from .vector import Vector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +49,16 @@ def plain(x: Any, what: str) -> bool:
         Builder.current().location(),
         f"{_FIX[way]}, or make the condition a compile-time value",
     )
+
+
+def constexpr(x: Any, name: str, function: str) -> None:
+    """Refuses a run-time value for a parameter that is annotated ``Constexpr``."""
+    if is_traced(x) or isinstance(x, (Vector, Tensor, Pointer)):
+        raise TraceError(
+            f"{name} of {function} is a compile-time parameter (Constexpr), and got {describe(x)}",
+            Builder.current().location(),
+            "pass a value that is known while tracing, or annotate the parameter with its number type",
+        )
 
 
 def is_traced_range(range_: Any, args: Sequence[Any], keywords: dict[str, Any]) -> bool:

@@ -23,7 +23,10 @@ class Constexpr:
         return cls(item)
 
     def __repr__(self) -> str:
-        return "Constexpr" if self.type is None else f"Constexpr[{getattr(self.type, '__name__', self.type)}]"
+        if self.type is None:
+            return "Constexpr"
+        plain = isinstance(self.type, type) and getattr(self.type, "__origin__", None) is None
+        return f"Constexpr[{self.type.__name__ if plain else self.type}]"
 
 
 class Stream:

@@ -382,6 +382,38 @@ def test_a_recursion_that_only_a_run_time_condition_ends():
     assert "run-time branches and loops nest 100 deep" in message and "use a loop" in message
 
 
+def scaled(x, *, by: fx.Constexpr[int] = 2):
+    return x * by
+
+
+class Scale:
+    def __init__(self, by: fx.Constexpr):
+        self.by = by
+
+    def apply(self, x, times: fx.Constexpr[int]):
+        return x * self.by * times
+
+
+def test_a_run_time_value_for_a_compile_time_parameter_of_a_helper():
+    def by_keyword(C: fx.Tensor, n: fx.Int32):
+        C[0] = scaled(C[0], by=n)
+
+    def constructor(C: fx.Tensor, n: fx.Int32):
+        Scale(n)
+
+    def method(C: fx.Tensor, n: fx.Int32):
+        Scale(2).apply(C[0], C[1])
+
+    def known(C: fx.Tensor, n: fx.Int32):
+        C[0] = scaled(Scale(2).apply(C[0], fx.Int32(3))) + scaled(C[0], by=4)
+
+    for fn, name in ((by_keyword, "by of scaled"), (constructor, "by of __init__"), (method, "times of apply")):
+        message = error(fn)
+        assert f"{name} is a compile-time parameter (Constexpr), and got a run-time" in message
+        assert "annotate the parameter with its number type" in message
+    flyc.kernel(known).trace(["f32[?]", fx.Int32], "gfx942")
+
+
 def test_a_vector_as_condition():
     def k(C: fx.Tensor, n: fx.Int32):
         if fx.make_view(C.iter, fx.make_layout(4, 1)).load():

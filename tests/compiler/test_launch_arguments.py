@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -554,3 +555,33 @@ def test_a_stream_is_no_kernel_argument() -> None:
 
     with pytest.raises(LaunchError, match=r"argument s of a kernel is a stream\n.*launch\(stream="):
         free(np.zeros(1, np.float32), fx.Stream(None)).launch()
+
+
+class Shade(enum.Enum):
+    DARK = 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (tuple[int, ...], [(1, 2), ()], [(1, 2.5), [1], 7, None]),
+        (tuple[int, str], [(1, "a")], [(1,), (1, 2), ("a", 1)]),
+        (list[int], [[1], []], [["a"], (1,)]),
+        (dict[str, int], [{"a": 1}], [{"a": "b"}, {1: 1}, []]),
+        (int | None, [3, None], ["a", 2.0, True]),
+        (Literal["fast", "slow"], ["fast"], ["other", 1]),
+        (Shade, [Shade.DARK], [1, "DARK"]),
+        (fx.Layout, [fx.make_layout(4, 1)], [(4, 1), "4:1"]),
+    ],
+)
+def test_a_compile_time_value_of_any_annotated_type_is_checked(kind, good, bad) -> None:
+    def k(A: fx.Tensor, v) -> None:
+        A[0] = 1.0
+
+    k.__annotations__ = {"A": fx.Tensor, "v": fx.Constexpr[kind]}
+    made = flyc.kernel(k)
+    for value in good:
+        made.trace(["f32[4]"], "gfx942", {"v": value})
+    for value in bad:
+        with pytest.raises(LaunchError, match=r"argument v: .* for Constexpr\[.*\n  fix: pass what Constexpr\["):
+            made.trace(["f32[4]"], "gfx942", {"v": value})
