@@ -214,7 +214,8 @@ def _is_a(value: Any, want: Any) -> bool:
     import types
     import typing
 
-    origin, args = typing.get_origin(want), typing.get_args(want)
+    origin: Any = typing.get_origin(want)
+    args = typing.get_args(want)
     if origin in (typing.Union, types.UnionType):
         return any(_is_a(value, None if a is types.NoneType else a) for a in args)
     if origin is typing.Literal:
@@ -223,12 +224,13 @@ def _is_a(value: Any, want: Any) -> bool:
         return True
     if not isinstance(value, origin):
         return False
+    held: Any = value
     if origin is tuple and args and args[-1] is not Ellipsis:
-        return len(value) == len(args) and all(map(_is_a, value, args))
+        return len(held) == len(args) and all(_is_a(v, a) for v, a in zip(held, args))
     if origin in (tuple, list, set, frozenset) and args:
-        return all(_is_a(v, args[0]) for v in value)
+        return all(_is_a(v, args[0]) for v in held)
     if origin is dict and len(args) == 2:
-        return all(_is_a(k, args[0]) and _is_a(v, args[1]) for k, v in value.items())
+        return all(_is_a(k, args[0]) and _is_a(v, args[1]) for k, v in held.items())
     return True
 
 

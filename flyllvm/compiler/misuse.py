@@ -86,7 +86,7 @@ def _over_ours(error: Exception, author: TracebackType) -> tuple[str, str] | Non
         return at, "give as many names as there are values"
     if not isinstance(error, TypeError):
         return None
-    kinds = {n.rpartition(".")[2] for n in re.findall(r"'([\w.]+)'", text)}
+    kinds = {n.rpartition(".")[2] for n in re.findall(r"(?:'|\btype )([\w.]+)", text)}
     called = re.match(r"([\w.<>]+)\(\) ", text)
     function = _functions().get(called[1]) if called else None
     if function is not None:

@@ -42,6 +42,8 @@ class _Hooks:
     compare = staticmethod(control_flow.compare)
     plain = staticmethod(control_errors.plain)
     constexpr = staticmethod(control_errors.constexpr)
+    known = staticmethod(control_errors.known)
+    caught = staticmethod(control_errors.caught)
     plain_range = staticmethod(control_errors.plain_range)
     callee: Callable[[Any], Any]
 

@@ -134,6 +134,14 @@ class Rewriter:
 
     visit_Nonlocal = visit_Global
 
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        """A handler for anything lets through what says that the kernel cannot be traced."""
+        node.body = self.block(node.body)
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        if any(k is None or (isinstance(k, ast.Name) and k.id in ("Exception", "BaseException")) for k in kinds):
+            node.body.insert(0, place(ast.Expr(place(hook("caught"), node)), node))
+        return node
+
     def leave(self, node: ast.AST) -> ast.AST:
         """Lambdas, classes and coroutines stay as they are."""
         return node
@@ -284,6 +292,11 @@ class Rewriter:
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """``and`` / ``or``: later operands are evaluated only where they decide."""
         if has_walrus(*node.values[1:]):
+            head = [
+                place(hook("known", self.visit(v), ast.Constant(":= in chain of and / or")), v)
+                for v in node.values[:-1]
+            ]
+            node.values = [*head, self.visit(node.values[-1])]
             return node
         first, *rest = [self.visit(v) for v in node.values]
         which = "and_" if isinstance(node.op, ast.And) else "or_"

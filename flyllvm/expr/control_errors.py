@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from ..errors import TraceError
 from ..ir.builder import Builder
@@ -49,6 +50,24 @@ def plain(x: Any, what: str) -> bool:
         Builder.current().location(),
         f"{_FIX[way]}, or make the condition a compile-time value",
     )
+
+
+def known(x: Any, what: str) -> Any:
+    """An operand that must be known while tracing, because of an assignment in a later one."""
+    plain(x, what)
+    return x
+
+
+def caught() -> None:
+    """Lets an error through that an ``except Exception`` of the author's would hide; it says that tracing went wrong.
+
+    Raises:
+        TraceError: What is being handled is one.
+    """
+    error = sys.exc_info()[1]
+    b = Builder.active()
+    if isinstance(error, TraceError) or (isinstance(error, NameError) and b is not None and b.block.depth):
+        raise error
 
 
 def constexpr(x: Any, name: str, function: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+from ..errors import FlyError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .control_join import Branches, check_depth, refuse_globals
@@ -63,7 +64,12 @@ def _branch(
 
     def way(body: Callable[[], Any] | None) -> Callable[[], None]:
         def run() -> None:
-            values.append(None if body is None else body())
+            try:
+                values.append(None if body is None else body())
+            except Exception as e:
+                if not isinstance(e, (FlyError, NameError)):
+                    e.add_note(f"The branch at {where} is traced whatever happens at run time, and raised this.")
+                raise
             ends.append(state.snapshot())
             state.restore(start)
 

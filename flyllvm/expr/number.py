@@ -114,8 +114,9 @@ class Numeric(metaclass=NumericMeta):
             raise TraceError(
                 f"a run-time {type(self)} decides Python control flow here",
                 Builder.current().location(),
-                "use it in an if, while or conditional expression of a kernel (lambdas, conditions of comprehensions "
-                "and library code run as plain Python), or fx.where; for a compile-time choice use a Python value",
+                "use it in an if, while or conditional expression of a kernel, or fx.where, fx.max, fx.min, `|`, `&` "
+                "(lambdas, conditions of comprehensions, min, max, any, all, sorted, `in`, match, assert and library "
+                "code run as plain Python); for a compile-time choice use a Python value",
             )
         return bool(known)
 
@@ -125,7 +126,8 @@ class Numeric(metaclass=NumericMeta):
             raise TraceError(
                 f"a run-time {type(self)} is used where Python needs an int",
                 Builder.current().location(),
-                "use a compile-time value, or a traced loop over range(...)",
+                "use a compile-time value, or a loop that goes over range(...) itself; keep what a run-time number "
+                "picks in a tensor, and convert numbers with .to(fx.Int32)",
             )
         return known
 
@@ -137,7 +139,9 @@ class Numeric(metaclass=NumericMeta):
         known = self.static_value()
         if known is None:
             raise TraceError(
-                f"a run-time {type(self)} has no Python value", Builder.current().location(), "keep it traced"
+                f"a run-time {type(self)} has no Python value",
+                Builder.current().location(),
+                "keep it traced: convert it with .to(fx.Float32), and use fx.math instead of Python's",
             )
         return float(known)
 

@@ -213,7 +213,10 @@ class _Walk:
                 f"{what} is defined in a region and used outside of it",
                 "yield it: give it a value before the if or the loop",
             )
-        return op.fail(f"{what} does not belong to this kernel", "use values of the kernel that is built")
+        return op.fail(
+            f"{what} does not belong to this kernel",
+            "use values of the kernel that is built, none kept from another one",
+        )
 
 
 def _bounds(low: int, high: int) -> str:
