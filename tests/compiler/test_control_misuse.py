@@ -76,7 +76,7 @@ def test_a_broad_except_does_not_hide_a_refusal() -> None:
         if n > 3:
             y = 1.0
         for i in range(n):
-            try:
+            try:  # noqa: SIM105
                 C[i] = y
             except (ValueError, BaseException):
                 pass
