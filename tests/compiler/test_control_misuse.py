@@ -465,7 +465,8 @@ def decorated(x):
 
 
 def calls(A, n):
-    A[0] = star(n, A[1], A[2], x=n, y=A[3]) + star(*[n, n + 1], **{"q": n})
+    more = {"q": n}
+    A[0] = star(n, A[1], A[2], x=n, y=A[3]) + star(*[n, n + 1], **more)
     A[1] = defaults(n) + defaults(n, 4, z=n)
     d = Derived()
     A[2] = d.step(n) + Derived.larger(n, 3) + Derived.of(n) + d(n)
