@@ -144,8 +144,14 @@ def _read_device_array(a: Any) -> TensorArg:
 
 
 def _quick_torch(t: Any) -> tuple[Any, int]:
-    address = t.data_ptr()
-    return ("torch", t.dtype, tuple(t.shape), t.stride(), address & 15, t.is_cuda, t.device), address
+    try:
+        address = t.data_ptr()
+        if not address:
+            _read_torch(t)
+        return ("torch", t.dtype, tuple(t.shape), t.stride(), address & 15, t.is_cuda, t.device), address
+    except RuntimeError:
+        _read_torch(t)  # says what is wrong
+        raise
 
 
 def _read_torch(t: Any) -> TensorArg:
@@ -154,9 +160,23 @@ def _read_torch(t: Any) -> TensorArg:
         raise LaunchError(f"tensor on device {t.device}", fix="move it to host memory or to the GPU")
     if getattr(t, "is_conj", bool)() or getattr(t, "is_neg", bool)():
         raise LaunchError("tensor with a pending conjugation or negation", fix="pass t.resolve_conj().resolve_neg()")
-    shape, stride = tuple(int(n) for n in t.shape), tuple(int(s) for s in t.stride())
-    where = DEVICE if t.is_cuda else HOST
-    return TensorArg(element_type(str(t.dtype), "tensor"), shape, stride, address=t.data_ptr(), where=where, owner=t)
+    layout = str(getattr(t, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise LaunchError(f"tensor of layout {layout}", fix="pass a dense tensor: t.to_dense()")
+    if getattr(t, "is_nested", False):
+        raise LaunchError("nested tensor", fix="pass its parts: t.unbind()")
+    dtype = element_type(str(t.dtype), "tensor")
+    try:
+        shape, stride = tuple(int(n) for n in t.shape), tuple(int(s) for s in t.stride())
+        address = t.data_ptr()
+    except RuntimeError as e:
+        raise LaunchError(
+            f"tensor without memory of its own: {e}",
+            fix="pass plain tensors: kernels run outside of torch.compile and of transformations such as vmap",
+        ) from None
+    if not address and 0 not in shape:
+        raise LaunchError("tensor without data", fix="pass a tensor that has memory, no fake or freed one")
+    return TensorArg(dtype, shape, stride, address=address, where=DEVICE if t.is_cuda else HOST, owner=t)
 
 
 # --- the array protocols ------------------------------------------------------------------------------

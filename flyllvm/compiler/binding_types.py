@@ -27,7 +27,8 @@ def element_type(name: str, what: str) -> type[Numeric]:
     """
     found = TYPE_OF_NAME.get(name.removeprefix("torch."))
     if found is None:
-        fix = "view it as uint8" if name.removeprefix("torch.") == "bool" else f"use one of: {', '.join(TYPE_OF_NAME)}"
+        bytes_ = name.removeprefix("torch.") == "bool" or name.endswith("_x2")  # torch packs two fp4 into an element
+        fix = "view it as uint8" if bytes_ else f"use one of: {', '.join(TYPE_OF_NAME)}"
         raise LaunchError(f"{what} of {name}: kernels have no such element type", fix=fix)
     return found
 
