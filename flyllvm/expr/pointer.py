@@ -340,7 +340,6 @@ def shared_memory(dtype: type[Numeric], count: int, align: int = 16) -> Pointer:
     from .shared import reserve
 
     elem_ir(dtype)
-    count = count_of(count, "the number of elements of shared_memory", 1)
     size = -(-dtype.width * count // 8)
     reserve(size, align, f"shared_memory({dtype}, {count})")
     return Pointer(Builder.current().shared(elem_ir(dtype), size, align), dtype)
