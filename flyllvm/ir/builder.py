@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from ..target import Target
 
 _LOCAL = _local()
-#: Most operations of one block: an unrolled loop without an end must not fill the memory, and LLVM needs minutes for
-#: a tenth of that.
-MOST_OPS = 250_000
 
 
 class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
@@ -112,8 +109,6 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         """Makes an operation, or returns an equal pure one that dominates this place."""
         cls = OPS[name]
         loc = self.loc
-        if len(self.block.ops) >= MOST_OPS:
-            raise self._too_long()
         if not cls.pure:
             made = self.block.append(cls(operands, result_types, attrs, (), loc or capture(self.root_code, 2)))
             if self.check is not None:
@@ -161,13 +156,6 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
                 f"the loops that Python runs while {self.kernel.name} is traced have more than {self.turns - 1} turns"
             )
             raise too_much(what, self.location())
-
-    def _too_long(self) -> TraceError:
-        return TraceError(
-            f"{self.kernel.name} has more than {MOST_OPS} operations in one block",
-            self.loc or capture(self.root_code, 3),
-            "let a loop run on the GPU (range) instead of unrolling it (range_constexpr, Python's loops in helpers)",
-        )
 
     def _home(self, operands: Sequence[Value]) -> Block:
         """The outermost block, reached through loop bodies only, where all operands are known."""

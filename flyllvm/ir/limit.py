@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .location import Location
 
 #: Operations of one kernel, unless ``FLYLLVM_TRACE_LIMIT`` says otherwise.  LLVM would take minutes over them.
-DEFAULT = 500_000
+DEFAULT = 250_000
 VARIABLE = "FLYLLVM_TRACE_LIMIT"
 
 

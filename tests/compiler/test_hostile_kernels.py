@@ -211,13 +211,11 @@ def unrolled_for_ever(A: fx.Tensor) -> None:
 
 
 def test_a_loop_that_is_unrolled_for_ever_is_refused_at_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flyllvm.ir import builder
-
-    monkeypatch.setattr(builder, "MOST_OPS", 3000)
+    monkeypatch.setenv("FLYLLVM_TRACE_LIMIT", "3000")
     lines, first = inspect.getsourcelines(unrolled_for_ever)
-    with pytest.raises(TraceError, match=r"more than 3000 operations in one block\n.*let a loop run on the GPU") as e:
+    with pytest.raises(TraceError, match=r"is unrolled while tracing, .*\n.*write a loop of the GPU") as e:
         compiled(unrolled_for_ever, *I32)
-    assert str(e.value.where).endswith(f"{Path(__file__).name}:{first + len(lines) - 1}")
+    assert str(e.value.where).endswith(f"{Path(__file__).name}:{first + len(lines) - 2}")
 
 
 def test_code_that_keeps_llvm_busy_is_cut_by_the_time_that_the_caller_allows() -> None:
