@@ -8,6 +8,8 @@ from __future__ import annotations
 from .. import layout as L
 from ..errors import ParseError, TraceError
 from .leaves import ComposedLayout, IntTuple, Layout, from_leaves, to_leaves
+from .numeric import Numeric, as_numeric
+from .reach import index_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,11 +202,35 @@ int_tuple_add, int_tuple_sub, int_tuple_mul = (_wrapped(f"int_tuple_{n}") for n 
 int_tuple_div, int_tuple_mod = _wrapped("int_tuple_div"), _wrapped("int_tuple_mod")
 int_tuple_product, int_tuple_product_each = _wrapped("int_tuple_product"), _wrapped("int_tuple_product_each")
 int_tuple_product_like = _wrapped("int_tuple_product_like")
-shape_div, ceil_div, elem_less, equal = (_wrapped(n) for n in ("shape_div", "ceil_div", "elem_less", "equal"))
+shape_div, elem_less, equal = (_wrapped(n) for n in ("shape_div", "elem_less", "equal"))
+_ceil_div = _wrapped("ceil_div")
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """The quotient rounded up: of any two integers, or of int tuples leaf by leaf (extents are never negative)."""
+    if isinstance(a, (int, Numeric)) and isinstance(b, (int, Numeric)) and not (type(a) is type(b) is int):
+        from .operators import ceil_div as of_numbers
+
+        x = a if isinstance(a, Numeric) else as_numeric(a, type(b))  # type: ignore[arg-type]
+        made = of_numbers(x, b if isinstance(b, Numeric) else as_numeric(b, type(x)))
+        if made is not None:
+            return made
+    return _ceil_div(a, b)
+
 
 # --- algebra -------------------------------------------------------------------------------------
 
-crd2idx, idx2crd = _wrapped("crd2idx"), _wrapped("idx2crd")
+idx2crd = _wrapped("idx2crd")
+
+
+def crd2idx(coord: Any, layout: Any) -> Any:
+    """The index of a coordinate, in the width of the coordinate and the strides.
+
+    Where the static extents and strides of a layout reach 2**31, it is in 64 bits.
+    """
+    return from_leaves(index_at(to_leaves(coord), raw_layout(layout)))
+
+
 get_flat_coord, get_1d_coord = _wrapped("get_flat_coord"), _wrapped("get_1d_coord")
 coalesce, complement = _wrapped("coalesce"), _wrapped("complement")
 right_inverse, left_inverse = _wrapped("right_inverse"), _wrapped("left_inverse")

@@ -7,6 +7,7 @@ from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
 from .numeric import Boolean, Int32, Int64, Numeric
+from .reach import index_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class _Wrapped:
 
     def __call__(self, *coord: Any) -> Any:
         """The index (or coordinate) at a coordinate."""
-        return from_leaves(L.crd2idx(to_leaves(coord[0] if len(coord) == 1 else coord), self.raw))
+        return from_leaves(index_at(to_leaves(coord[0] if len(coord) == 1 else coord), self.raw))
 
     def get_hier_coord(self, index: Any) -> Any:
         """The coordinate of an index in the nesting of the shape."""

@@ -8,6 +8,7 @@ from ..errors import TraceError
 from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Value
+from .divide import ceil_division, float_division, floor_division, shift_amount
 from .fastmath import emit_float
 from .numeric import Boolean, Float32, Float64, Int32, Int64, Numeric, as_numeric, in_range, promote
 
@@ -123,16 +124,24 @@ def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
     return cls.wrap(floor_division(b, a, d, remainder))
 
 
-def floor_division(b: Builder, a: Value, d: Value, remainder: bool) -> Value:
-    """Python's rounding to minus infinity, from the hardware's rounding to zero."""
-    zero = b.constant(0, a.type)
-    rem = b.binary("arith.remsi", a, d)
-    opposite = b.cmpi("slt", b.binary("arith.xori", rem, d), zero)
-    off = b.binary("arith.andi", b.cmpi("ne", rem, zero), opposite)
-    if remainder:
-        return b.select(off, b.binary("arith.addi", rem, d), rem)
-    quotient = b.binary("arith.divsi", a, d)
-    return b.select(off, b.binary("arith.addi", quotient, b.constant(-1, a.type)), quotient)
+def ceil_div(x: Numeric, y: Numeric) -> Any:
+    """The quotient rounded up, of any two integers; ``None`` where index arithmetic gives it as well."""
+    cls = promote(type(x), type(y))
+    known = y.static_value()
+    refuse_negative(cls, x, y)
+    side = signed_side(cls, type(x), type(y))
+    if side is not None and not nonneg((x, y)[side]):
+        refuse_mixed("a quotient", cls, type(x), type(y))
+    if cls.signed is None or (x.is_static and y.is_static):
+        return None
+    if known == 0:
+        raise TraceError("division by zero", Builder.current().location(), "divide by a number that is not zero")
+    x, y = cls(x), cls(y)
+    top = x._v.range[1] if isinstance(x._v, Value) and x._v.range is not None else None
+    small = top is not None and isinstance(known, int) and top + known < 1 << (cls.width - 1)
+    if small and cls in _INDEX_TYPES and nonneg(x) and nonneg(y):
+        return None
+    return cls.wrap(ceil_division(Builder.current(), x.ir_value(), y.ir_value(), bool(cls.signed)))
 
 
 def _float_division(x: Numeric, y: Numeric, cls: type[Numeric], remainder: bool) -> Any:
@@ -140,20 +149,6 @@ def _float_division(x: Numeric, y: Numeric, cls: type[Numeric], remainder: bool)
     if x.is_static and y.is_static and y._v != 0:
         return cls.wrap(in_range(operator.mod(x._v, y._v) if remainder else operator.floordiv(x._v, y._v), cls))
     return cls.wrap(float_division(x.ir_value(), y.ir_value(), remainder))
-
-
-def float_division(a: Value, d: Value, remainder: bool) -> Value:
-    """The floor division or its remainder of two floats, or vectors of them."""
-    b = Builder.current()
-    zero = b.constant(0.0, a.type)
-    rem = emit_float("arith.remf", a, d)
-    opposite = b.binary("arith.xori", b.cmpf("olt", rem, zero), b.cmpf("olt", d, zero))
-    off = b.binary("arith.andi", b.cmpf("une", rem, zero), opposite)
-    rem = b.select(off, emit_float("arith.addf", rem, d), rem)
-    if remainder:
-        return rem
-    # (a - rem) / d is an integer but for its rounding.
-    return emit_float("math.roundeven", emit_float("arith.divf", emit_float("arith.subf", a, rem), d))
 
 
 def _true_division(x: Numeric, y: Numeric) -> Any:
@@ -200,9 +195,15 @@ def _shift(left: bool) -> Callable[[Numeric, Numeric], Any]:
             # A left shift multiplies; a right shift of a non-negative value divides.
             return _of_index(cls, (b.index_shl if left else b.index_shr)(x._v, count))
         name = "arith.shli" if left else "arith.shrsi" if cls.signed else "arith.shrui"
-        return cls.wrap(b.binary(name, x.ir_value(), cls(y).ir_value()))
+        amount = cls(y).ir_value() if y.is_static else _widened(y, cls)
+        return cls.wrap(b.binary(name, x.ir_value(), amount))
 
     return run
+
+
+def _widened(y: Numeric, cls: type[Numeric]) -> Value:
+    """A run-time shift amount in the type of what is shifted."""
+    return cls(y).ir_value() if y.width <= cls.width else shift_amount(Builder.current(), y.ir_value(), cls.ir)
 
 
 FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}

@@ -79,8 +79,7 @@ def widened_strides(raw: Any) -> Any:
 
 def widened_coord(coord: Any) -> Any:
     """A coordinate with its run-time leaves in 64 bits."""
-    b = Builder.current()
-    return _map(lambda v: b.to_width(v, t.I64) if isinstance(v, Value) and v.width == 32 else v, coord)
+    return _map(lambda v: Builder.current().to_width(v, t.I64) if isinstance(v, Value) and v.width == 32 else v, coord)
 
 
 def narrowed(raw: Any) -> Any:
@@ -98,3 +97,10 @@ def narrowed(raw: Any) -> Any:
         return b.to_width(leaf, t.I32)
 
     return L.Layout(_map(narrow, raw.shape), _map(narrow, raw.stride))
+
+
+def index_at(coord: Any, raw: Any) -> Any:
+    """``crd2idx``, in 64 bits where the static extents and strides of the layout reach 2**31."""
+    if isinstance(raw, (L.Layout, L.ComposedLayout)) and raw.is_static and not fits_32_bits(raw):
+        coord = widened_coord(coord)
+    return L.crd2idx(coord, raw)

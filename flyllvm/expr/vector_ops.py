@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import TraceError
 from ..ir.builder import Builder
 from ..ir.core import Value
+from .divide import float_division, floor_division, shift_amount
 from .fastmath import emit_float
 from .math import powf, powi
 from .numeric import Boolean, Float32, Float64, Int32, Numeric, as_numeric, promote
@@ -12,8 +13,6 @@ from .operators import (
     FLOAT_PREDICATES,
     LARGEST_POWER,
     by_value,
-    float_division,
-    floor_division,
     nonneg,
     refuse_mixed,
     refuse_negative,
@@ -166,7 +165,10 @@ def _shift_pair(a: Any, b: Any) -> tuple[Vector, Vector]:
         raise TraceError(f"shift by {y.dtype}", Builder.current().location(), "use integers")
     cls = Int32 if x.dtype is Boolean else x.dtype
     shape = _common_shape(x.shape, y.shape)
-    return _shaped(x.to(cls), shape), _shaped(y.to(cls), shape)
+    if y.dtype.width <= cls.width:
+        return _shaped(x.to(cls), shape), _shaped(y.to(cls), shape)
+    amount = shift_amount(Builder.current(), y.ir_value(), cls.ir)
+    return _shaped(x.to(cls), shape), _shaped(y.like(amount, cls), shape)
 
 
 def _install(

@@ -88,7 +88,9 @@ get = get_
 def slice(x: Any, coord: Any) -> Any:
     """The modes where the coordinate is ``None``; a tensor is moved to the place the others say."""
     leaves = to_leaves(coord)
-    if isinstance(x, (Tensor, CoordTensor)):
+    if isinstance(x, Tensor):
+        return x.slice(coord)
+    if isinstance(x, CoordTensor):
         refuse_outside(leaves, x.raw_layout.shape)
         kept, offset = L.slice_and_offset(leaves, x.raw_layout)
         return x.at(offset, kept)

@@ -256,7 +256,7 @@ def div(a: Leaf, b: Leaf) -> Leaf:
     a, b = _scalar(a, "div"), _scalar(b, "div")
     if type(b) is int:
         if b == 0:
-            raise LayoutError(f"div: {a} / 0")
+            raise LayoutError(f"div: {a} / 0", fix="divide by a number that is not zero")
         if b == 1:
             return a
         if type(a) is int:
@@ -271,7 +271,7 @@ def mod(a: Leaf, b: Leaf) -> Leaf:
     a, b = _scalar(a, "mod"), _scalar(b, "mod")
     if type(b) is int:
         if b == 0:
-            raise LayoutError(f"mod: {a} % 0")
+            raise LayoutError(f"mod: {a} % 0", fix="divide by a number that is not zero")
         if b == 1:
             return 0
         if type(a) is int:
@@ -286,7 +286,7 @@ def ceil_div(a: Leaf, b: Leaf) -> Leaf:
     a, b = _scalar(a, "ceil_div"), _scalar(b, "ceil_div")
     if type(b) is int:
         if b == 0:
-            raise LayoutError(f"ceil_div: {a} / 0")
+            raise LayoutError(f"ceil_div: {a} / 0", fix="divide by a positive number")
         if b == 1:
             return a
         return -(-a // b) if type(a) is int else a.ceil_div_(b)
