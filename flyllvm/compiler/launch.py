@@ -128,7 +128,7 @@ class KernelCall:
         size = block_size(self.kernel.name, block, merged.get("known_block_size"), place)
         merged["known_block_size"] = size
         made = compiled(self.kernel, bound.specs, bound.constants, place.target, merged, disk)
-        _check_cluster(cluster)
+        _check_cluster(cluster, place)
         full = check_grid(grid, size, place)
         lds = check_lds(made, smem, place)
         slot, queue = _queue(stream)
@@ -290,9 +290,19 @@ def check_lds(made: Compiled, smem: Any, place: Place) -> int:
     return given
 
 
-def _check_cluster(cluster: Any) -> None:
-    if cluster is not None and triple(cluster, "cluster") != (1, 1, 1):
-        raise LaunchError(f"cluster={cluster!r}", fix="clusters of more than one workgroup cannot be launched yet")
+def _check_cluster(cluster: Any, place: Place) -> None:
+    if cluster is None or triple(cluster, "cluster") == (1, 1, 1):
+        return
+    chip = place.target.processor
+    if chip != "gfx1250":
+        raise LaunchError(
+            f"cluster={cluster!r}: {chip} has no clusters of workgroups", fix="leave cluster= out; they exist on gfx1250"
+        )
+    raise LaunchError(
+        f"cluster={cluster!r}: the workgroups of a cluster must run together, which neither launches nor simulates yet",
+        fix="clusters of more than one workgroup cannot be launched yet: leave cluster= out, and let every workgroup "
+        "load its own tiles (workgroup_mask=0)",
+    )
 
 
 def _queue(stream: Any) -> tuple[int | None, Any]:
