@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import TargetError
+from ..errors import CodegenError, TargetError
 from ..ir import lltype as ll
 from ..ir.protocols import LLValue
 from ..ir.types import SPACES
@@ -91,6 +91,18 @@ class Amdgpu:
             # Where one file holds VGPRs and AGPRs, LLVM takes the number for each half of it.
             halves = 2 if target.chip.family.startswith("cdna") else 1
             out.append(f'"amdgpu-num-vgpr"="{max(1, facts.max_registers // halves)}"')
+        if facts.cluster != (1, 1, 1):
+            if target.chip.family != "gfx1250":
+                raise TargetError(
+                    f"kernel {facts.name} asks for clusters of {facts.cluster} workgroups",
+                    fix=f"{target.processor} has no clusters of workgroups: leave cluster= out; they exist on gfx1250",
+                )
+            if options.cov < 600:
+                raise CodegenError(
+                    f"kernel {facts.name} asks for clusters in a code object of version {options.cov // 100}",
+                    fix="pass cov=600: older versions do not say what clusters a kernel is made for",
+                )
+            out.append(f'"amdgpu-cluster-dims"="{",".join(map(str, facts.cluster))}"')
         if target.chip.family.startswith("cdna") and options.agpr != "allow":
             # No inline assembly names accumulation registers.  LLVM then keeps MFMA results where arithmetic finds
             # them, and still uses accumulation registers where the others run out; without it, a 128 x 128 tile has

@@ -22,12 +22,15 @@ class KernelFacts:
         block_size: Work items per workgroup in x, y, z, or ``None`` where the launch decides.
         waves_per_eu: Waves per SIMD wanted: a number or (least, most); ``None`` leaves it to LLVM.
         max_registers: Vector registers per lane that LLVM may use at most, accumulation ones included, or ``None``.
+        cluster: Workgroups of a cluster in x, y, z.
         intrinsics: Names of the intrinsics that were emitted.
         carried_registers: 32-bit registers per lane that the kernel's loops carry, at most.
         prints: Whether it has a trailing argument for what it prints.
     """
 
-    __slots__ = ("block_size", "carried_registers", "intrinsics", "max_registers", "name", "prints", "waves_per_eu")
+    __slots__ = (
+        "block_size", "carried_registers", "cluster", "intrinsics", "max_registers", "name", "prints", "waves_per_eu",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -35,11 +38,13 @@ class KernelFacts:
         block_size: tuple[int, int, int] | None = None,
         waves_per_eu: int | tuple[int, int] | None = None,
         max_registers: int | None = None,
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:
         self.name = name
         self.block_size = block_size
         self.waves_per_eu = waves_per_eu
         self.max_registers = max_registers
+        self.cluster = cluster
         self.intrinsics: set[str] = set()
         self.carried_registers = 0
         self.prints = False

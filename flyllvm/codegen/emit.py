@@ -70,6 +70,7 @@ def _where(kernel: Kernel) -> object | None:
 def _emit_kernel(out: ModuleBuilder, kernel: Kernel, target: Target, options: Options) -> int:
     """Emits a kernel; returns the registers of a lane that its loops carry, at most."""
     facts = KernelFacts(kernel.name, block_size(kernel), kernel.attrs.get("waves_per_eu"), kernel.attrs.get("maxnreg"))
+    facts.cluster = kernel.attrs.get("cluster") or (1, 1, 1)
     out.facts = facts
     for name in [n for n in out.known_align if n.startswith("%")]:
         del out.known_align[name]

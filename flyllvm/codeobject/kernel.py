@@ -114,6 +114,7 @@ class KernelInfo:
         wave_size: Lanes in a wave.
         max_workgroup_size: Most work items that a workgroup may have.
         reqd_workgroup_size: The only legal workgroup shape, or ``None``.
+        cluster_dims: Workgroups of a cluster in x, y, z, or ``None`` where each is on its own.
         uniform_work_group_size: Whether the grid must be a whole number of workgroups.
         uses_dynamic_stack: Whether ``scratch_bytes`` is a lower bound only.
         symbol: Symbol of the kernel descriptor.
@@ -122,10 +123,10 @@ class KernelInfo:
     """
 
     __slots__ = (
-        "agpr_count", "args", "code_bytes", "descriptor", "explicit_kernarg_bytes", "hidden_args", "kernarg_align",
-        "kernarg_bytes", "lds_bytes", "max_workgroup_size", "name", "reqd_workgroup_size", "scratch_bytes",
-        "sgpr_count", "sgpr_spill_count", "symbol", "uniform_work_group_size", "uses_dynamic_stack", "vgpr_count",
-        "vgpr_spill_count", "wave_size",
+        "agpr_count", "args", "cluster_dims", "code_bytes", "descriptor", "explicit_kernarg_bytes", "hidden_args",
+        "kernarg_align", "kernarg_bytes", "lds_bytes", "max_workgroup_size", "name", "reqd_workgroup_size",
+        "scratch_bytes", "sgpr_count", "sgpr_spill_count", "symbol", "uniform_work_group_size",
+        "uses_dynamic_stack", "vgpr_count", "vgpr_spill_count", "wave_size",
     )  # fmt: skip
 
     def __init__(self, data: dict[str, object], where: str = "metadata") -> None:
@@ -152,8 +153,10 @@ class KernelInfo:
         self.uniform_work_group_size = read.flag(".uniform_work_group_size")
         self.uses_dynamic_stack = read.flag(".uses_dynamic_stack")
         shape = read.counts(".reqd_workgroup_size")
-        if self.wave_size not in (32, 64) or len(shape) not in (0, 3):
-            raise read.error(f"wave size {self.wave_size}, required workgroup {shape}")
+        cluster = read.counts(".cluster_dims")
+        if self.wave_size not in (32, 64) or len(shape) not in (0, 3) or len(cluster) not in (0, 3):
+            raise read.error(f"wave size {self.wave_size}, required workgroup {shape}, cluster {cluster}")
+        self.cluster_dims = (cluster[0], cluster[1], cluster[2]) if cluster else None
         self.reqd_workgroup_size = (shape[0], shape[1], shape[2]) if shape else None
         every = [self._arg(entry, i, read) for i, entry in enumerate(read.entries(".args"))]
         self.args = [a for a in every if not a.hidden]

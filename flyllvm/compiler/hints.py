@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: Hints of a kernel, beside the options of code generation.
-KERNEL_HINTS = ("waves_per_eu", "maxnreg", "fastmath", "known_block_size", "noalias")
+KERNEL_HINTS = ("waves_per_eu", "maxnreg", "fastmath", "known_block_size", "noalias", "cluster")
 #: FlyDSL's names of the two float hints, with what they mean here.
 _ALIASES = {"fast_fp_math": "fastmath", "unsafe_fp_math": "fastmath", "denormal_mode": "denormals"}
 _WAVES = (1, 8)
 _REGISTERS = (8, 512)
+_CLUSTER = 16
 
 
 def option_names() -> tuple[str, ...]:
@@ -46,6 +47,8 @@ def check_hints(hints: Mapping[str, Any], where: object | None = None) -> dict[s
         else:
             legal = sorted({*KERNEL_HINTS, *option_names()})
             raise TraceError(f"unknown hint {name!r}", where, f"hints are: {', '.join(legal)}")
+    if out.get("cluster", (1, 1, 1)) != (1, 1, 1):
+        out.setdefault("cov", 600)  # older code objects do not say what clusters a kernel is made for
     return out
 
 
@@ -97,4 +100,17 @@ def _flag(value: Any, where: object | None) -> bool:
     return value
 
 
-_CHECKS = {"waves_per_eu": _waves, "maxnreg": _registers, "fastmath": _fastmath, "noalias": _flag}
+def _cluster(value: Any, where: object | None) -> tuple[int, int, int]:
+    """Workgroups of a cluster in x, y and z; a chip names them with 16 bits."""
+    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    x, y, z = full = (*sizes, 1, 1, 1)[:3]
+    if not 1 <= len(sizes) <= 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in full):
+        raise TraceError(f"cluster={value!r}", where, "use one to three positive ints")
+    if x * y * z > _CLUSTER:
+        raise TraceError(
+            f"cluster={value!r}: {x * y * z} workgroups", where, f"a cluster has at most {_CLUSTER} workgroups"
+        )
+    return x, y, z
+
+
+_CHECKS = {"waves_per_eu": _waves, "maxnreg": _registers, "fastmath": _fastmath, "noalias": _flag, "cluster": _cluster}

@@ -232,8 +232,8 @@ def kernel(
         fn: The function; parameters are tensors, pointers, numbers or compile-time values.
         name: Symbol name; by default the function's.
         known_block_size: Work items per workgroup (x, y, z); the kernel may only be launched with it.
-        hints: ``waves_per_eu``, ``maxnreg``, ``fastmath``, ``noalias=True`` (no two pointer arguments overlap), and
-            code generation options such as ``denormals``.
+        hints: ``waves_per_eu``, ``maxnreg``, ``fastmath``, ``noalias=True`` (no two pointer arguments overlap),
+            ``cluster=(x, y, z)`` (workgroups of a cluster), and code generation options such as ``denormals``.
     """
 
     def wrap(f: Callable[..., Any]) -> KernelFunction:

@@ -85,7 +85,7 @@ class KernelCall:
                 declared with, else one work item.
             smem: LDS given at launch, in bytes.  By default what the kernel's own allocations ask for.
             stream: The stream; by default the device's default stream.
-            cluster: Workgroups per cluster; only one is supported.
+            cluster: Workgroups per cluster in x, y, z (gfx1250); the kernel is compiled for it.
             arch: What the simulator plays, outside of a ``@flyc.jit`` function.
             hints: Compile hints; they count more than the kernel's and the host function's.
 
@@ -124,12 +124,14 @@ class KernelCall:
         params = self.kernel.call_parameters()
         for i, (name, value) in enumerate(zip(params.names, self.values, strict=True)):
             bound.add(name, params.classify(i, value), place)
-        merged = check_hints({**self.kernel.options, **hints}, self.loc)
+        merged = check_hints(
+            {**self.kernel.options, **hints, **({} if cluster is None else {"cluster": cluster})}, self.loc
+        )
         size = block_size(self.kernel.name, block, merged.get("known_block_size"), place)
         merged["known_block_size"] = size
         made = compiled(self.kernel, bound.specs, bound.constants, place.target, merged, disk)
-        _check_cluster(cluster, place)
         full = check_grid(grid, size, place)
+        _check_cluster(merged.get("cluster"), full, place)
         lds = check_lds(made, smem, place)
         slot, queue = _queue(stream)
         return Launch(made, place, full, size, lds, bound.flat, bound.pointers, queue, slot)
@@ -290,19 +292,25 @@ def check_lds(made: Compiled, smem: Any, place: Place) -> int:
     return given
 
 
-def _check_cluster(cluster: Any, place: Place) -> None:
-    if cluster is None or triple(cluster, "cluster") == (1, 1, 1):
+def _check_cluster(cluster: Triple | None, grid: Triple, place: Place) -> None:
+    """Checks that a grid is made of whole clusters, somewhere that runs them.
+
+    Raises:
+        LaunchError: It is not.
+    """
+    if cluster is None or cluster == (1, 1, 1):
         return
-    chip = place.target.processor
-    if chip != "gfx1250":
+    if place.device is not None:
         raise LaunchError(
-            f"cluster={cluster!r}: {chip} has no clusters of workgroups", fix="leave cluster= out; they exist on gfx1250"
+            f"cluster={cluster} on {place}: HIP launches no clusters from here yet",
+            fix="launch without cluster=, or in the simulator (FLYLLVM_DEVICE=sim)",
         )
-    raise LaunchError(
-        f"cluster={cluster!r}: the workgroups of a cluster must run together, which neither launches nor simulates yet",
-        fix="clusters of more than one workgroup cannot be launched yet: leave cluster= out, and let every workgroup "
-        "load its own tiles (workgroup_mask=0)",
-    )
+    for axis, groups, size in zip("xyz", grid, cluster, strict=True):
+        if not isinstance(groups, Unknown) and groups % size:
+            raise LaunchError(
+                f"grid.{axis} = {groups} workgroups in clusters of {size}",
+                fix="launch whole clusters: round the grid up",
+            )
 
 
 def _queue(stream: Any) -> tuple[int | None, Any]:

@@ -116,6 +116,12 @@ def check_launch(
         for axis, size, limit in zip("xyz", sizes, limits, strict=True):
             if type(size) is not int or not 1 <= size <= limit:
                 raise LaunchError(f"{name}.{axis} = {size!r}", where, f"use an int from 1 to {limit}")
+    if kernel.cluster_dims not in (None, (1, 1, 1)):
+        raise LaunchError(
+            f"{kernel.name} is compiled for clusters of {kernel.cluster_dims} workgroups",
+            where,
+            "HIP launches no clusters from here yet: compile it without cluster=, or run it in the simulator",
+        )
     for axis, groups, items in zip("xyz", grid, block, strict=True):
         if groups * items > _MAX_GLOBAL:
             raise LaunchError(

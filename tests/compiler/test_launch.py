@@ -88,8 +88,13 @@ def test_grids_of_one_to_three_sizes() -> None:
         ({"grid": 1 << 28, "block": 64}, r"268435456 workgroups of 64 work items in x\n.*below 2\*\*32"),
         ({"smem": -1}, "smem=-1\n.*0 or more"),
         ({"smem": 70000}, "0 bytes of LDS in ids and smem=70000 at launch; gfx942 has 65536\n.*at most 65536"),
-        ({"cluster": 2}, "cluster=2: gfx942 has no clusters of workgroups\n.*leave cluster= out; they exist on gfx1250"),
-        ({"cluster": (2, 1), "arch": "gfx1250"}, "must run together, which neither.*\n.*cannot be launched yet"),
+        (
+            {"cluster": 2},
+            r"clusters of \(2, 1, 1\) workgroups\n.*gfx942 has no clusters.*leave cluster= out.*on gfx1250",
+        ),
+        ({"cluster": (2, 1), "arch": "gfx1250"}, "grid.x = 1 workgroups in clusters of 2\n.*round the grid up"),
+        ({"cluster": (2, 0)}, r"cluster=\(2, 0\)\n.*one to three positive ints"),
+        ({"cluster": (4, 8)}, r"cluster=\(4, 8\): 32 workgroups\n.*at most 16 workgroups"),
         ({"stream": "main"}, "'main' is no stream\n.*fx.Stream"),
         ({"known_block_size": 64}, r"known_block_size at a launch\n.*block="),
         ({"waves": 2}, "unknown hint 'waves'\n.*waves_per_eu"),
@@ -99,6 +104,33 @@ def test_wrong_sizes_are_refused_at_the_line_of_the_launch(sizes: dict[str, Any]
     with pytest.raises(FlyError, match=text) as error:
         ids(np.zeros(64, np.int32)).launch(**sizes)
     assert "test_launch.py:" in str(error.value)
+
+
+@flyc.kernel(known_block_size=(32, 1, 1))
+def places(x: fx.Tensor):
+    x[fx.block_idx.x * 32 + fx.thread_idx.x] = fx.rocdl.cluster_workgroup_id_x()
+
+
+def test_a_workgroup_knows_its_place_in_its_cluster() -> None:
+    x = np.full(192, -1, np.int32)
+    places(x).launch(grid=6, cluster=(3,), arch="gfx1250")
+    assert np.array_equal(x, np.repeat([0, 1, 2] * 2, 32))
+    places(x).launch(grid=6, cluster=1, arch="gfx1250")
+    assert not x.any()
+
+
+def test_a_kernel_is_compiled_for_its_clusters_and_says_so() -> None:
+    made = flyc.compile(places, "i32[192]", arch="gfx1250", cluster=(3, 2))
+    info = made.code_object.kernels["places"]
+    assert '"amdgpu-cluster-dims"="3,2,1"' in made.llvm_ir and info.cluster_dims == (3, 2, 1)
+    assert flyc.compile(places, "i32[192]", arch="gfx1250").code_object.kernels["places"].cluster_dims is None
+    with pytest.raises(FlyError, match=r"clusters in a code object of version 5\n.*pass cov=600"):
+        flyc.compile(places, "i32[192]", arch="gfx1250", cluster=2, cov=500)
+    declared = flyc.kernel(places.fn, name="places", known_block_size=(32, 1, 1), cluster=2)
+    again = flyc.compile(declared, "i32[192]", arch="gfx1250")
+    assert again.code_object.kernels["places"].cluster_dims == (2, 1, 1)
+    with pytest.raises(FlyError, match="no whole number of clusters"):
+        made.simulate(np.zeros(192, np.int32), grid=4)
 
 
 def test_dynamic_lds_is_given_and_checked() -> None:
