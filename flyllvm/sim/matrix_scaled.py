@@ -7,15 +7,16 @@ Each operand has its own format (code 0 fp8, 1 bf8, 2 fp6 e2m3, 3 bf6 e3m2, 4 fp
 - gfx950, tile MN x MN x K, G = 64/MN: 8-bit elements in chunks of 16 over the lane groups, lane
   ``r + MN*(k // 16 % G)``, value ``16*(k // (16*G)) + k % 16``; 6-bit and 4-bit in chunks of 32, value ``k % 32``.
   Scale of row r and block kb: byte ``opsel`` of lane ``r + MN*kb``.  C and D as MFMA.
-- gfx1250: the same chunks over two groups of 16 lanes.  Scale: byte kb of lane ``r + 16*opsel``.  The 32-row A of the
-  fp4 form puts row ``m`` at value ``64*(m // 16) + ...`` and takes the scale of row m from lane m; its C and D: lane
-  ``n + 16*(m // 8 % 2)``, value ``m % 8 + 8*(m // 16)``.
+- gfx1250: the same chunks over two groups of 16 lanes.  Scale: byte kb of lane ``r + 16*opsel``, which may be unsigned
+  E5M3 or OCP E4M3 too (formats 1 and 2).  The 32-row A of the fp4 form puts row ``m`` at value ``64*(m // 16) + ...``
+  and takes the scale of row m from lane m; its C and D: lane ``n + 16*(m // 8 % 2)``, value ``m % 8 + 8*(m // 16)``.
 
 LLVM turns mfma.scale with two constant zero scales into the unscaled instruction (scale one).  A scale *register* of
 zero means ``2**-127``.  So a constant scale must be passed as a Python int, and a scale in a register as an array.
 
-Single-sourced: the fp6 maps of gfx1250, and everything about the 32-row form.  Scale formats other than E8M0, and
-unscaled products of an 8-bit with a narrower format on gfx1250 (sources disagree on the K order), are refused.
+Single-sourced: the fp6 maps of gfx1250, everything about the 32-row form, and the scale formats other than E8M0 (AMD's
+public emulator).  Unscaled products of an 8-bit with a narrower format on gfx1250 (sources disagree on the K order) are
+refused.
 
 Source: CDNA4 ISA manual 7.1.5 and 7.2; LLVM 22 instruction selection (constant zero scales, found by experiment); the
 gfx1250 maps are those of compilers and libraries, no public manual was at hand.
@@ -23,6 +24,7 @@ gfx1250 maps are those of compilers and libraries, no public manual was at hand.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -39,15 +41,26 @@ FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
 
 
 class ScaleFetch:
-    """Reads E8M0 scales as factors.
+    """Reads scales as factors.
+
+    Args:
+        decode: Factors of scale bytes; E8M0 unless given.
 
     Shape: ``index`` is ``(rows, blocks of K)``, of flat byte positions ``lane * lane_bytes + byte``; a call returns
     ``(waves, rows, blocks of K)``.
     """
 
-    __slots__ = ("index", "lane_bytes", "lanes", "name")
+    __slots__ = ("decode", "index", "lane_bytes", "lanes", "name")
 
-    def __init__(self, name: str, lanes: int, lane_bytes: int, index: Index) -> None:
+    def __init__(
+        self,
+        name: str,
+        lanes: int,
+        lane_bytes: int,
+        index: Index,
+        decode: Callable[[AnyArray], F64] = numerics.decode_e8m0,
+    ) -> None:
+        self.decode = decode
         self.name = name
         self.lanes = lanes
         self.lane_bytes = lane_bytes
@@ -64,7 +77,7 @@ class ScaleFetch:
             )
         else:
             flat = np.ascontiguousarray(raw).view(np.uint8).reshape(waves, -1)
-        return numerics.decode_e8m0(flat[:, self.index])
+        return self.decode(flat[:, self.index])
 
 
 class ScaledProduct(core.Product):
@@ -178,15 +191,12 @@ class Wmma:
 
 
 def _scale_of(name: str, which: str, rows: int, block: int, opsel: int, fmt: int) -> ScaleFetch:
-    if fmt != 0:
-        raise SimError(
-            f"{name}: scale format {fmt} of {which}",
-            fix="scale format 0 (E8M0); the others are not publicly documented",
-        )
+    core.check_flag(name, f"scale format of {which}", fmt, 2)
     core.check_flag(name, f"scale selector of {which}", opsel, 1 if rows == 16 else 0)
     row, kb = core.grid(rows, 128 // block)
     lane_bytes = 128 // block
-    return ScaleFetch(f"the scale of {which}", 32, lane_bytes, (row + 16 * opsel) * lane_bytes + kb)
+    decode = (numerics.decode_e8m0, numerics.UE5M3.table64.take, numerics.E4M3FN.table64.take)[fmt]
+    return ScaleFetch(f"the scale of {which}", 32, lane_bytes, (row + 16 * opsel) * lane_bytes + kb, decode)
 
 
 def build_wmma(

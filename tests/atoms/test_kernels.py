@@ -314,3 +314,42 @@ def test_sparse_products_are_refused_where_they_are_not(arch: str, make: Any, fi
     with pytest.raises(FlyError, match=fix) as caught:
         flyc.compile(kernel, np.zeros(4, np.float32), arch=arch)
     assert "test_kernels.py" in str(caught.value)
+
+
+def test_scales_of_gfx1250_may_be_e4m3_and_e5m3() -> None:
+    @flyc.kernel(known_block_size=(32, 1, 1))
+    def scaled(A: fx.Tensor, B: fx.Tensor, SA: fx.Tensor, SB: fx.Tensor, D: fx.Tensor):
+        lane = fx.thread_idx.x
+        op = fx.rocdl.cdna5.WMMAScale(
+            16, 16, 128, fx.Float8E4M3FN, block_size=16, scale_type_a=fx.Float8E4M3FN, scale_type_b="e5m3"
+        )
+        atom = fx.make_mma_atom(op).set_value({"scale_a": SA[lane], "scale_b": SB[lane]})
+        held = [fx.make_rmem_tensor(n, x) for n, x in ((64, fx.Float8E4M3FN), (64, fx.Float8E4M3FN), (8, fx.Float32))]
+        wide = fx.make_copy_atom(fx.UniversalCopy(128), fx.Float8E4M3FN)
+        for source, registers in ((A, held[0]), (B, held[1])):
+            for quarter in range(0, 64, 16):
+                piece = fx.make_layout(16, 1)
+                fx.copy(wide, source.at(lane * 64 + quarter, piece), registers.at(quarter, piece))
+        held[2].fill(0.0)
+        fx.mma_atom_call(atom, held[2], held[0], held[1], held[2])
+        for i in fx.range_constexpr(8):
+            D[lane * 8 + i] = held[2][i]
+
+    ones = np.ones(32 * 64, ml_dtypes.float8_e4m3fn)
+    scale_a = np.full((32, 8), 0x38, np.uint8)  # one in E4M3
+    scale_a[:, 5] = 0xC4  # minus three: block 5, K = 80 to 95
+    scale_b = np.full((32, 8), 15 << 3 | 4, np.uint8)  # 1.5 in E5M3
+    d = np.zeros(256, np.float32)
+    args = [ones, ones, scale_a.view(np.int64).reshape(-1), scale_b.view(np.int64).reshape(-1), d]
+    text = run(scaled, "gfx1250", args, 32)
+    assert "matrix_a_scale_fmt:MATRIX_SCALE_FMT_E4M3" in text and "matrix_b_scale_fmt:MATRIX_SCALE_FMT_E5M3" in text
+    np.testing.assert_array_equal(d, (128 - 16) * 1.5 - 16 * 3 * 1.5)
+
+
+def test_another_type_of_scale_is_refused() -> None:
+    @flyc.kernel(known_block_size=(32, 1, 1))
+    def kernel(x: fx.Tensor):
+        fx.rocdl.cdna5.WMMAScale(16, 16, 128, fx.Float8E4M3FN, scale_type_a=fx.Float8E5M2)
+
+    with pytest.raises(FlyError, match="use Float8E8M0FNU, Float8E4M3FN or 'e5m3'"):
+        flyc.compile(kernel, np.zeros(4, np.float32), arch="gfx1250")

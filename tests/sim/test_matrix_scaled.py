@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -27,14 +28,22 @@ def fragments(entry: dict[str, Any]) -> probes.Fragments:
 class Call:
     """One scaled row with chosen formats, as a function of values and scale codes."""
 
-    def __init__(self, entry: dict[str, Any], pick: int, *, block: int = 32, opsel: tuple[int, int] = (0, 0)) -> None:
+    def __init__(
+        self,
+        entry: dict[str, Any],
+        pick: int,
+        *,
+        block: int = 32,
+        opsel: tuple[int, int] = (0, 0),
+        formats: tuple[int, int] = (0, 0),
+    ) -> None:
         self.f = fragments(entry)
         self.block = block
         self.cdna4 = entry["wave"] == 64
         self.wide = self.f.m == 32 and not self.cdna4
         self.target = GFX950 if self.cdna4 else GFX1250
         self.a, self.b = ELEMENTS[entry["a"]][pick], ELEMENTS[entry["b"]][1 - pick]
-        self.opsel = opsel
+        self.opsel, self.formats = opsel, formats
         name = entry["intrinsic"].removeprefix("llvm.amdgcn.")
         self.name = name if block == 32 else name.replace("wmma.scale.", "wmma.scale16.")
 
@@ -57,7 +66,7 @@ class Call:
         if self.cdna4:
             args = [a, b, c, code_a, code_b, sel_a, scale_a, sel_b, scale_b]
         else:
-            tail = [sel_a, 0, scale_a, sel_b, 0, scale_b, 0, 1]
+            tail = [sel_a, self.formats[0], scale_a, sel_b, self.formats[1], scale_b, 0, 1]
             args = [a, b, 0, c, *tail] if self.wide else [code_a, a, code_b, b, 0, c, *tail]
         got = matrix.evaluate(self.name, args, wave_size=self.f.lanes, target=self.target)
         return probes.unpack(got, "f32")
@@ -123,6 +132,36 @@ def test_every_block_has_a_scale_of_its_own(key: str, pick: int, opsel: tuple[in
         np.testing.assert_array_equal(got.reshape(2, -1)[:, f.table("d")[..., 0]], want)
 
 
+@pytest.mark.parametrize("formats", [(1, 2), (2, 0), (0, 1)])
+@pytest.mark.parametrize("block", [32, 16])
+@pytest.mark.parametrize("key", [key for key in sorted(TABLE) if TABLE[key]["wave"] == 32])
+def test_gfx1250_reads_scales_of_each_format(key: str, block: int, formats: tuple[int, int]) -> None:
+    call = Call(TABLE[key], 0, block=block, formats=formats)
+    f = call.f
+    rng = np.random.default_rng(3)
+    a = rng.integers(-2, 3, (2, 1, f.m, f.k)).astype(float)
+    b = rng.integers(-2, 3, (2, 1, f.k, f.n)).astype(float)
+    low, high = ((ONE - 3, 114, 0x30), (ONE + 4, 134, 0x48))  # short factors around one, in each format
+    codes = [
+        rng.integers(low[fmt], high[fmt], (2, rows, f.k // block)).astype(np.uint8)
+        for fmt, rows in zip(formats, (f.m, f.n))
+    ]
+    factors = []
+    for fmt, held in zip(formats, codes):
+        exponent, mantissa = held >> 3, held & 7
+        number = (1 + mantissa / 8) * np.ldexp(1.0, exponent.astype(int) - 15)  # E5M3 by its definition
+        factors.append((np.ldexp(1.0, held.astype(int) - 127), number, held.view(ml_dtypes.float8_e4m3fn))[fmt])
+    got = call(
+        probes.scatter(a, f.table("a"), f.lanes, f.counts[0]),
+        probes.scatter(b, f.table("b"), f.lanes, f.counts[1]),
+        np.zeros((2, f.lanes, f.counts[2])),
+        *(call.scale_registers(held, 0) for held in codes),
+    )
+    wide_a, wide_b = (np.repeat(x.astype(float), block, axis=2) for x in factors)
+    want = (a * wide_a[:, None]) @ (b * wide_b.swapaxes(1, 2)[:, None])
+    np.testing.assert_array_equal(got.reshape(2, -1)[:, f.table("d")[..., 0]], want)
+
+
 def ones(target: Target) -> list[np.ndarray]:
     """Operands of 16x16x128 whose fp8 elements are all one, and a zero accumulator."""
     lanes, words = (64, 8) if target is GFX950 else (32, 16)
@@ -174,7 +213,7 @@ def test_gfx1250_unscaled_forms_multiply_and_refuse_mixes_of_unknown_order() -> 
         ("mfma.scale.f32.16x16x128.f8f6f4", GFX950, (5, 0, 0, 0), "0 fp8, 1 bf8, 2 fp6, 3 bf6, 4 fp4"),
         ("mfma.scale.f32.16x16x128.f8f6f4", GFX950, (0, 0, 4, 0), "opsel of A is 0 to 3"),
         ("mfma.scale.f32.16x16x128.f8f6f4", GFX1250, (0, 0, 0, 0), "targets with it: gfx950"),
-        ("wmma.scale.f32.16x16x128.f8f6f4", GFX1250, (0, 0, 0, 0, 1, 0, 0, 0, 0), "scale format 0 (E8M0)"),
+        ("wmma.scale.f32.16x16x128.f8f6f4", GFX1250, (0, 0, 0, 0, 3, 0, 0, 0, 0), "scale format of A is 0 to 2"),
         ("wmma.scale.f32.16x16x128.f8f6f4", GFX1250, (0, 0, 0, 2, 0, 0, 0, 0, 0), "scale selector of A is 0 to 1"),
         ("wmma.scale.f32.32x16x128.f4", GFX1250, (0, 1, 0, 0, 0, 0, 0), "scale selector of A is 0 to 0"),
         ("wmma.scale.f32.32x16x128.f4", GFX1250, (0, 0, 0, 0, 0, 0, 2), "reuse B is 0 to 1"),

@@ -3,14 +3,15 @@
 ``fly_rocdl.gfx1250.wmma_scale<16x16x128, (f8E4M3FN, f4E2M1FN) -> f32>``; with ``blockSize = 16`` a scale serves 16
 values.  The 32x16x128 shape is for f4E2M1FN alone.
 
-State: ``scale_a`` and ``scale_b``, one E8M0 byte for each K block of a row: i32 (4 blocks of 32) or i64 (8 blocks of
-16).  Byte ``b`` is K block ``b``; ``opselA`` and ``opselB`` pick the half of the lanes that supplies the rows.  Byte
-``x`` is the factor ``2**(x - 127)``.  There is no default: a scale of 0 is ``2**-127``.
+State: ``scale_a`` and ``scale_b``, one byte for each K block of a row: i32 (4 blocks of 32) or i64 (8 blocks of 16).
+Byte ``b`` is K block ``b``; ``opselA`` and ``opselB`` pick the half of the lanes that supplies the rows.  ``fmtScaleA``
+and ``fmtScaleB`` say what a byte is: 0 E8M0, where byte ``x`` is the factor ``2**(x - 127)``; 1 unsigned E5M3 with bias
+15; 2 OCP E4M3.  There is no default: a scale of 0 is ``2**-127`` in E8M0, and zero in the others.
 
 The K order is fixed by the scales: 8-bit elements in chunks of 16, 6-bit and 4-bit ones in chunks of 32.
 
-Single-sourced: the 6-bit maps (one library) and the 32x16x128 row (one compiler).  Scale formats other than E8M0 are
-not publicly documented and left out.
+Single-sourced: the 6-bit maps (one library), the 32x16x128 row (one compiler), and what the scale formats other than
+E8M0 mean (AMD's public emulator); that all of them go with all elements and block sizes rests on LLVM alone.
 
 Source: LLVM IntrinsicsAMDGPU and its scheduling model (cycles); tables of AMD's libraries.
 """
@@ -36,12 +37,20 @@ if TYPE_CHECKING:
 
 _OPSEL = "half of the lanes with the scales"
 _OPSEL_A, _OPSEL_B = Flag("opselA", f"{_OPSEL} of A"), Flag("opselB", f"{_OPSEL} of B")
+_FORMAT = "0 E8M0, 1 unsigned E5M3, 2 OCP E4M3: scales of"
+_FORMATS = (Flag("fmtScaleA", f"{_FORMAT} A", 2), Flag("fmtScaleB", f"{_FORMAT} B", 2))
 _F4 = "f4E2M1FN"
 
 
 def _state(type: IntType) -> StateStruct:
     fields = (
-        AtomStateField(f"scale_{x}", type, default=None, doc=f"scales of {x.upper()}: {SCALE_DOC}", units="E8M0 bytes")
+        AtomStateField(
+            f"scale_{x}",
+            type,
+            default=None,
+            doc=f"scales of {x.upper()}; in the usual format {SCALE_DOC}",
+            units="bytes",
+        )
         for x in "ab"
     )
     return StateStruct("gfx1250.wmma_scale", *fields)
@@ -118,7 +127,7 @@ class WmmaScale(Stateful, FlaggedRowMma):
     def flags_of(cls, row: MmaRow) -> tuple[Flag, ...]:
         """Selectors, modifier of C, reuse; all lanes supply scales of the 32-row A, so it has no selector."""
         head = (_OPSEL_B,) if row.shape[0] == 32 else (_OPSEL_A, _OPSEL_B)
-        return (*head, MOD_C, REUSE_A, REUSE_B)
+        return (*head, *_FORMATS, MOD_C, REUSE_A, REUSE_B)
 
     @classmethod
     def usual_variant(cls) -> str:
@@ -126,17 +135,16 @@ class WmmaScale(Stateful, FlaggedRowMma):
         return "blockSize = 32"
 
     def arguments(self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue) -> list[LLValue]:
-        """Formats and operands, modifier and C, then selector, format (E8M0) and scale of each, reuse flags."""
+        """Formats and operands, modifier and C, then selector, format and scale of each, reuse flags."""
         scale_a, scale_b = scales(em, self.state, state)
 
         def flag(type: ll.LLType, name: str) -> LLValue:
             return em.const(type, self.flags.get(name, 0))
 
-        e8m0 = em.const(ll.I32, 0)
         code_a, code_b = (em.const(ll.I32, FORMATS[name][0]) for name in self.row.elements[:2])
         head = [a, b] if self.row.shape[0] == 32 else [code_a, a, code_b, b]
-        tail_a = [flag(ll.I32, "opselA"), e8m0, scale_a]
-        tail_b = [flag(ll.I32, "opselB"), e8m0, scale_b]
+        tail_a = [flag(ll.I32, "opselA"), flag(ll.I32, "fmtScaleA"), scale_a]
+        tail_b = [flag(ll.I32, "opselB"), flag(ll.I32, "fmtScaleB"), scale_b]
         return [*head, flag(ll.I16, "modC"), c, *tail_a, *tail_b, flag(ll.I1, "reuseA"), flag(ll.I1, "reuseB")]
 
 
