@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from ..codeobject import CodeObject, link
 from ..codeobject.files import named, read_file
+from ..errors import LinkError
 
 
 def run(path: str, out: str, *, json: bool) -> int:
@@ -14,6 +17,8 @@ def run(path: str, out: str, *, json: bool) -> int:
     Raises:
         LinkError: The input cannot be read or linked, or the output cannot be written.
     """
+    if os.path.exists(out) and os.path.samefile(path, out):
+        raise LinkError(f"the output {out} is the input", fix="give another name with -o")
     code = named(path, lambda: CodeObject.from_image(link(read_file(path))))
     code.save(out)
     if json:

@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         status = _dispatch(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None: the caller closed it
+            sys.stdout.flush()
         return status
     except FlyError as error:
         _report(error, "--json" in args)

@@ -111,11 +111,21 @@ def _dims(name: str, text: str) -> tuple[int, ...]:
         raise FlyError(f"--{name} {text!r} is no list of ints", fix=f"write --{name} X, X,Y or X,Y,Z") from None
 
 
+def _check_numbers(ns: argparse.Namespace) -> None:
+    for option, number, least in (("lds-bytes", ns.lds_bytes, 0), ("max-steps", ns.max_steps, 1)):
+        if number < least:
+            raise FlyError(f"--{option} {number}", fix=f"give a number from {least} on")
+    for option, tolerance in (("rtol", ns.rtol), ("atol", ns.atol)):
+        if not 0 <= tolerance < float("inf"):
+            raise FlyError(f"--{option} {tolerance}", fix="give a number that is not negative")
+
+
 def _simulate(ns: argparse.Namespace, text: str) -> int:
     from ..atoms.cost import matrix_cycles
     from ..sim import simulate
     from .sim_args import Argument, compare, read_argument
 
+    _check_numbers(ns)
     arguments: list[Argument] = [read_argument(text, i) for i, text in enumerate(ns.args)]
     expected = [_split_expect(item) for item in ns.expect]
     before = [a.snapshot() for a in arguments]
@@ -133,7 +143,9 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected
     ]  # fmt: skip
     if ns.html:
-        Path(ns.html).write_text(report.to_html(), encoding="utf-8")
+        from ..codeobject.files import write_file
+
+        write_file(ns.html, report.to_html().encode("utf-8"))
     outputs = _write(ns.out, arguments) if ns.out else []
     if ns.json:
         data: dict[str, Any] = {"ok": all(r["ok"] for r in results), "report": report.to_dict()}

@@ -258,7 +258,12 @@ class WorkerProcess:
                 os.kill(self.pid, 9)
         except ProcessLookupError:
             pass
-        self._reap()
+        try:
+            self._reap()
+        except KeyboardInterrupt:
+            # The signal came between the two: it is answered when the dead process is collected.
+            self._reap()
+            raise
 
     def close(self) -> None:
         """Closes the pipes and the log; the worker ends when its input does."""

@@ -83,7 +83,8 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     Raises:
         LinkError: The file cannot be written; what was there before is untouched.
     """
-    final = os.fspath(path)
+    # What a link names is written, not the link.
+    final = os.path.realpath(os.fspath(path)) if os.path.islink(path) else os.fspath(path)
     if os.path.exists(final) and not os.path.isfile(final):
         # A pipe or /dev/stdout cannot be replaced by a rename.
         _write(final, data, "wb", final)

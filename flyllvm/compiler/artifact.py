@@ -152,6 +152,8 @@ class Artifact:
     def build_text(self) -> None:
         """Runs the stages up to the LLVM IR text."""
         module = self.timings.run("fly", lambda: module_of(self._source()))
+        if not module.kernels:
+            raise CodegenError("a module without kernels", fix="add at least one kernel")
         kernel = module.kernels[0]
         self.name = kernel.name
         self.known_block_size = kernel.attrs.get("known_block_size")

@@ -228,13 +228,13 @@ def round_float(value: float, cls: type[Numeric]) -> float:
 
 def _round_bf16(value: float) -> float:
     # From the bits of the double, so that no rounding to f32 comes before.
-    from math import frexp, ldexp
+    from math import copysign, frexp, ldexp
 
     mantissa, exponent = frexp(value)
     digits = 8 if exponent > -126 else 8 - (-125 - exponent)
     if digits < 0:
-        return 0.0 if value >= 0 else -0.0
-    made = ldexp(float(round(ldexp(mantissa, digits))), exponent - digits)
+        return copysign(0.0, value)
+    made = copysign(ldexp(float(round(ldexp(mantissa, digits))), exponent - digits), value)
     return made if abs(made) < 2.0**128 else float("inf") if value > 0 else float("-inf")
 
 
@@ -242,7 +242,7 @@ def in_range(value: int | float, cls: type[Numeric]) -> int | float:
     """A Python number as a constant of a type: integers wrap, floats round.
 
     Raises:
-        TraceError: NaN or an infinity becomes an integer.
+        TraceError: NaN, an infinity or a float out of range becomes an integer.
     """
     if cls.ir is t.I1:
         return int(bool(value))
@@ -250,6 +250,10 @@ def in_range(value: int | float, cls: type[Numeric]) -> int | float:
         return round_float(float(value), cls)
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         raise TraceError(f"{cls}({value}): no integer", fix="convert it with saturate=True, or use a finite number")
+    if isinstance(value, float) and wrap_int(int(value), cls) != int(value):
+        raise TraceError(
+            f"{cls}({value}): out of range", fix="convert it with saturate=True, or convert int(x), which wraps"
+        )
     return wrap_int(int(value), cls)
 
 

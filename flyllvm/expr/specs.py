@@ -305,6 +305,8 @@ def parse_spec(text: str) -> Spec:
             if key.strip() not in marks or not number.strip().isdigit():
                 raise ParseError(f"argument {text!r}: mark {part!r}", fix="marks are div=N and align=N (bytes)")
             marks[key.strip()] = _number(number.strip(), text)
+            if marks[key.strip()] == 0:
+                raise ParseError(f"argument {text!r}: mark {part!r}", fix="give a number from 1 on")
     align = marks["align"] or None
     if body.startswith("ptr<") and body.endswith(">"):
         return PointerSpec(body[4:-1].strip(), align)

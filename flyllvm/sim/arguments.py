@@ -94,6 +94,11 @@ def _memory(kernel: Function, index: int, array: Array) -> Array:
             f"argument {index} of @{kernel.name} is an array with gaps (shape {array.shape}, strides {array.strides})",
             fix="pass a contiguous array, for example numpy.ascontiguousarray(a), and the strides as arguments",
         )
+    if not array.dtype.isnative:
+        raise LaunchError(
+            f"argument {index} of @{kernel.name} is an array of {array.dtype.str}: its bytes are swapped",
+            fix="convert it: a.astype(a.dtype.newbyteorder('='))",
+        )
     if array.dtype == object:
         raise LaunchError(f"argument {index} of @{kernel.name} is an array of Python objects", fix="pass numbers")
     return array

@@ -190,9 +190,13 @@ class ValueParser(Stream):
         if text.startswith("0x"):
             # LLVM writes float and double alike as the bits of a double.
             bits = int(text, 16)
-            if t is ty.DOUBLE:
+            if t is ty.DOUBLE and bits >> 64 == 0:
                 return bits
-            return narrow_double_bits(t, bits)
+            exact = None if bits >> 64 else narrow_double_bits(t, bits)
+            if exact is None:
+                self.index -= 1
+                self.error(f"{text!r} is not a value of type {t}")
+            return exact
         try:
             return float_bits(t, float(text))
         except (OverflowError, ValueError):
@@ -285,10 +289,13 @@ def special_float_bits(t: Type, text: str) -> int:
     return bits | quiet | payload
 
 
-def narrow_double_bits(t: Type, bits: int) -> int:
-    """Bits in format ``t`` of a value written as double bits; NaN payloads are kept."""
+def narrow_double_bits(t: Type, bits: int) -> int | None:
+    """Bits in format ``t`` of a value written as double bits; NaN payloads are kept.  ``None`` out of its range."""
     exponent, mantissa, sign = (bits >> 52) & 0x7FF, bits & ((1 << 52) - 1), bits >> 63
     width = _FIELDS[t.text]
     if exponent == 0x7FF:
         return (sign << sum(width)) | (((1 << width[0]) - 1) << width[1]) | (mantissa >> (52 - width[1]))
-    return float_bits(t, struct.unpack("<d", struct.pack("<Q", bits))[0])
+    try:
+        return float_bits(t, struct.unpack("<d", struct.pack("<Q", bits))[0])
+    except OverflowError:
+        return None

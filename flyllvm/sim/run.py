@@ -78,13 +78,23 @@ def _check_block(program: Program, block: tuple[int, int, int], target: Target) 
             fix="use smaller workgroups",
         )
     limits = program.kernel.attrs.get("amdgpu-flat-work-group-size")
-    if limits and "," in limits:
-        low, high = (int(x) for x in limits.split(","))
+    if limits is not None:
+        low, high = _flat_sizes(program.kernel.name, limits)
         if not low <= lanes <= high:
             raise LaunchError(
                 f"block {block} has {lanes} work items, @{program.kernel.name} was compiled for {low} to {high}",
                 fix="launch it with that size, or change its amdgpu-flat-work-group-size",
             )
+
+
+def _flat_sizes(kernel: str, text: str) -> tuple[int, int]:
+    """The least and the greatest workgroup of an ``amdgpu-flat-work-group-size``."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(p.strip().isascii() and p.strip().isdigit() for p in parts):
+        raise LaunchError(
+            f'@{kernel} has "amdgpu-flat-work-group-size"="{text}"', fix='write two numbers of work items: "64,256"'
+        )
+    return int(parts[0]), int(parts[1])
 
 
 def simulate(

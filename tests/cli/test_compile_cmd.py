@@ -245,6 +245,7 @@ def test_an_error_of_the_kernels_own_python_is_bad_input_with_its_line(run: Any,
     ("arguments", "said"),
     [
         (["--arg", "f32[?"], "write e.g. f16"),
+        (["--arg", "f32[?]{align=0}"], "mark 'align=0'\n  fix: give a number from 1 on"),
         (["--arg", "g32[?]"], "unknown element type 'g32'"),
         ([], "0 --arg for its parameters A, B, C\n  fix: give one --arg for each"),
         ([*VECTOR, *VECTOR], "give one specification per parameter"),
@@ -330,6 +331,14 @@ def test_wrong_fly_ir_is_bad_input_with_its_line(run: Any, tmp_path: Path) -> No
     path.write_text("func.func @k() {\n  nonsense\n}\n")
     status, _, err = run(path)
     assert status == 2 and "x.fly:" in err and "fix:" in err
+
+
+@pytest.mark.parametrize("text", ["", "// nothing\n", "gpu.module @k {\n}\n"])
+def test_fly_ir_without_a_kernel_is_bad_input(run: Any, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.fly"
+    path.write_text(text)
+    status, _, err = run(path)
+    assert status == 2 and "fix:" in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize("suffix", ["ll", "fly"])

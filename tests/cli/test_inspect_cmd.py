@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -32,6 +34,28 @@ def test_inspect_prints_the_same_for_our_link_and_that_of_lld(
         data = json.loads(capsys.readouterr().out)
         seen.append((data["kernels"], data["metadata"], data["target"], data["exported"]))
     assert seen[0] == seen[1]
+
+
+def test_link_does_not_overwrite_its_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.o"
+    path.write_bytes(object_bytes("gemm_gfx942"))
+    assert main(["link", str(path), "-o", str(tmp_path / "." / "k.o")]) == 2
+    assert "is the input\n  fix: give another name with -o" in capsys.readouterr().err
+    assert path.read_bytes() == object_bytes("gemm_gfx942")
+
+
+def test_link_writes_what_a_symbolic_link_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    real, name = tmp_path / "real.hsaco", tmp_path / "name.hsaco"
+    real.write_bytes(b"old")
+    name.symlink_to(real)
+    assert main(["link", GEMM_OBJECT, "-o", str(name)]) == 0
+    assert name.is_symlink() and real.read_bytes() == link(object_bytes("gemm_gfx942"))
+
+
+def test_a_closed_standard_output_is_no_bug() -> None:
+    command = f'exec "{sys.executable}" -m flyllvm inspect "{GEMM_OBJECT}" >&-'
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr
 
 
 def test_link_writes_the_image_and_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,6 +90,11 @@ def test_numbers_known_while_tracing_wrap_and_round_like_those_that_are_not() ->
     assert float(fx.Float32(1e300)) == float("inf")
     with pytest.raises(TraceError, match="saturate=True"):
         fx.Int32(float("nan"))
+    for cls, x in ((fx.Int8, 300.0), (fx.Uint8, -1.0), (fx.Int32, 2.0**31), (fx.Uint64, 2.0**64)):
+        with pytest.raises(TraceError, match="out of range"):
+            cls(x)
+    assert int(fx.Int8(-128.5)) == -128 and int(fx.Uint8(-0.5)) == 0
+    assert str(float(fx.BFloat16(-0.0))) == "-0.0" and str(float(fx.BFloat16(-1e-60))) == "-0.0"
 
 
 SAMPLES = {

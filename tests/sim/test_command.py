@@ -113,6 +113,10 @@ def test_bfloat_arguments_are_converted_and_written_back(folder: Path, capsys: p
         ("sim k.ll --kernel no", "has no kernel @no"),
         ("sim k.ll --arg null", "takes 4 arguments, got 1"),
         ("sim broken.ll", "broken.ll:1:1: expected a definition"),
+        ("sim k.ll --lds-bytes -5", "--lds-bytes -5\n  fix: give a number from 0 on"),
+        ("sim k.ll --max-steps 0", "--max-steps 0\n  fix: give a number from 1 on"),
+        ("sim k.ll --rtol nan", "--rtol nan\n  fix: give a number that is not negative"),
+        ("sim k.ll --atol -1", "--atol -1.0\n  fix: give a number that is not negative"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_clear_error(
@@ -121,6 +125,30 @@ def test_bad_input_is_one_clear_error(
     (folder / "broken.ll").write_text("oops")
     status, out, err = _run(capsys, args.split())
     assert status == 2 and not out and message in err
+
+
+def test_an_array_with_swapped_bytes_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("a.npy", np.load("a.npy").astype(">f2"))
+    status, _, err = _run(capsys, GEMM)
+    assert status == 2 and "its bytes are swapped" in err and "newbyteorder" in err
+
+
+@pytest.mark.parametrize("size", ["64,64,1", "a,b", "64,", "64", ""])
+def test_a_malformed_group_size_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str], size: str) -> None:
+    text = f'define amdgpu_kernel void @k() "amdgpu-flat-work-group-size"="{size}" {{\n  ret void\n}}\n'
+    (folder / "s.ll").write_text(text)
+    status, _, err = _run(capsys, ["sim", "s.ll"])
+    assert status == 2 and f'"amdgpu-flat-work-group-size"="{size}"' in err and "write two numbers" in err
+
+
+@pytest.mark.parametrize("literal", ["0x7FEFFFFFFFFFFFFF", "0x10000000000000000"])
+def test_a_float_constant_out_of_range_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], literal: str
+) -> None:
+    body = f"  store float {literal}, ptr addrspace(1) %out\n  ret void"
+    (folder / "f.ll").write_text(f"define amdgpu_kernel void @k(ptr addrspace(1) %out) {{\n{body}\n}}\n")
+    status, _, err = _run(capsys, ["sim", "f.ll", "--arg", "f32[1]"])
+    assert status == 2 and f"{literal!r} is not a value of type float" in err
 
 
 def test_expect_needs_a_number_where_several_arrays_change(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
