@@ -97,6 +97,8 @@ def _check(ns: argparse.Namespace, text: str) -> int:
         rows = {name: [{"name": u.name, "line": u.line, "reason": u.reason} for u in us] for name, us in found.items()}
         print(json.dumps({"kernels": rows}, indent=2))
     else:
+        if not found:
+            print(f"{ns.file} has no kernel")
         for name, us in found.items():
             print(f"@{name}: " + ("can be simulated" if not us else f"{len(us)} unknown"))
             for unknown in us:

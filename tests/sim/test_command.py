@@ -82,6 +82,11 @@ def test_check_lists_unknown_names_without_running(folder: Path, capsys: pytest.
     assert status == 2 and "no.such" in err
 
 
+def test_check_says_that_there_is_no_kernel(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "empty.ll").write_text("")
+    assert _run(capsys, "sim empty.ll --check".split()) == (0, "empty.ll has no kernel\n", "")
+
+
 def test_bfloat_arguments_are_converted_and_written_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = """
     %p = getelementptr bfloat, ptr addrspace(1) %x, i32 %t
