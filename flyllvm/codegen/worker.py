@@ -51,30 +51,78 @@ def load_llvm() -> tuple[Any, str | None]:
     """llvmlite's binding, initialised, and ``None``; or ``None`` and why it cannot be used."""
     try:
         import llvmlite
+
+        if _LEAN:
+            import_llvmlite()
         import llvmlite.binding as llvm
     except (ImportError, OSError) as e:
         return None, f"llvmlite cannot be imported by {sys.executable}: {e}"
-    version = tuple(llvm.llvm_version_info)
-    if not llvmlite.__version__.startswith(LLVMLITE) or version[:2] != LLVM:
-        found = f"llvmlite {llvmlite.__version__} with LLVM {'.'.join(map(str, version))}"
-        return None, f"{found} is installed; flyllvm needs llvmlite {LLVMLITE}x with LLVM {LLVM[0]}.{LLVM[1]}"
-    if not _READY:
+    problem = _version_problem(llvmlite.__version__, tuple(llvm.llvm_version_info))
+    if problem is None and not _READY:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         _READY.append(True)
-    return llvm, None
+    return (llvm, None) if problem is None else (None, problem)
+
+
+def _version_problem(llvmlite: str, llvm: tuple[int, ...]) -> str | None:
+    if llvmlite.startswith(LLVMLITE) and llvm[:2] == LLVM:
+        return None
+    found = f"llvmlite {llvmlite} with LLVM {'.'.join(map(str, llvm))}"
+    return f"{found} is installed; flyllvm needs llvmlite {LLVMLITE}x with LLVM {LLVM[0]}.{LLVM[1]}"
 
 
 _READY: list[bool] = []
-_MACHINES: dict[tuple[str, str, str, int], Any] = {}
+# Of the process that runs LLVM alone: llvmlite's library without its Python, see `worker_lean`.
+_LEAN: list[Any] = []
+_MACHINES: dict[tuple[bool, str, str, str, int], Any] = {}
+
+
+def beside(name: str) -> Any:
+    """A module in the folder of this file, which is no part of a package here."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    try:
+        return __import__(name)
+    finally:
+        del sys.path[0]
+
+
+def load_lean() -> str | None:
+    """Loads llvmlite's library without its Python; returns why it cannot be used.
+
+    Raises:
+        ImportError, OSError, AttributeError: It is not there, or not as it should be.
+    """
+    import llvmlite
+
+    llvm = beside("worker_lean").Lean(llvmlite.__path__[0])
+    problem = _version_problem(llvmlite.__version__, llvm.llvm_version_info)
+    if problem is None:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        _READY.append(True)
+        _LEAN.append(llvm)
+    return problem
+
+
+def binding_for(request: dict[str, Any]) -> tuple[Any, str | None]:
+    """What serves a compilation, as `load_llvm`: without passes and a look at variables, the lean one where it is."""
+    if _LEAN and request.get("passes", "none") == "none" and not _has_lds(request):
+        return _LEAN[0], None
+    return load_llvm()
+
+
+def _has_lds(request: dict[str, Any]) -> bool:
+    """Whether a module of others has LDS variables, which `_check_variables` looks at."""
+    return bool(request.get("check")) and "addrspace(3) " in request["ir"]
 
 
 def target_machine(llvm: Any, request: dict[str, Any]) -> Any:
     """The target machine of a request; made once."""
-    key = (request["triple"], request["cpu"], request["features"], request["opt_level"])
+    key = (llvm in _LEAN, request["triple"], request["cpu"], request["features"], request["opt_level"])
     machine = _MACHINES.get(key)
     if machine is None:
-        triple, cpu, features, opt = key
+        _, triple, cpu, features, opt = key
         machine = llvm.Target.from_triple(triple).create_target_machine(cpu, features, opt=opt)
         _MACHINES[key] = machine
     return machine
@@ -106,7 +154,7 @@ def _module(llvm: Any, request: dict[str, Any], machine: Any, stage: Stage) -> A
             raise ForeignLayout(f"its data layout is not that of the target, {layout}, but {module.data_layout}")
         module.data_layout = layout
     module.verify()
-    if request.get("check"):
+    if _has_lds(request):
         _check_variables(module, machine)
     passes = request.get("passes", "none")
     if passes != "none":
@@ -119,7 +167,7 @@ def _module(llvm: Any, request: dict[str, Any], machine: Any, stage: Stage) -> A
 
 def compile_request(request: dict[str, Any]) -> dict[str, Any]:
     """Compiles LLVM IR text; see the module's page for the fields."""
-    llvm, problem = load_llvm()
+    llvm, problem = binding_for(request)
     if problem is not None:
         return {"error": problem, "stage": "llvmlite"}
     if request.get("strength_reduction", True):
@@ -199,13 +247,7 @@ def jit_request(request: dict[str, Any]) -> dict[str, Any]:
     llvm, problem = load_llvm()
     if problem is not None:
         return {"error": problem, "stage": "llvmlite"}
-    import importlib
-
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    try:
-        worker_jit = importlib.import_module("worker_jit")  # beside this file, which is no part of a package here
-    finally:
-        del sys.path[0]
+    worker_jit = beside("worker_jit")
     answer: dict[str, Any] = worker_jit.load(llvm, request) if request["op"] == "jit_load" else worker_jit.run(request)
     return answer
 
@@ -305,9 +347,12 @@ def serve(source: int, sink: int) -> None:
             frames.put(frame)
         os._exit(0)
 
-    import_llvmlite()
-    llvm, problem = load_llvm()
-    write_frame(sink, {"error": problem, "stage": "llvmlite"} if llvm is None else {"hello": os.getpid()})
+    try:
+        problem = load_lean()
+    except (ImportError, OSError, AttributeError):
+        import_llvmlite()
+        _, problem = load_llvm()
+    write_frame(sink, {"hello": os.getpid()} if problem is None else {"error": problem, "stage": "llvmlite"})
     _thread.start_new_thread(listen, ())
     limit: int | None = None
     while True:
