@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
+from _queue import SimpleQueue
+from _thread import allocate_lock  # `threading` loads functools and collections
 
 from ..errors import CodegenError
 from .backend import backend_for
@@ -70,14 +71,17 @@ class WorkerPool:
             raise CodegenError(f"a pool of {size} workers", fix="use at least one")
         self.size = size
         self.python = python
-        self._free = threading.Condition()
+        self._lock = allocate_lock()
         self._idle: list[WorkerProcess] = []
         self._busy = 0
+        # One word for every worker that came free while somebody waited.
+        self._free: SimpleQueue[None] = SimpleQueue()
+        self._waiting = 0
         self._registered = False
 
     def start(self) -> None:
         """Starts one worker in the background, so that LLVM is loaded when the first call comes."""
-        with self._free:
+        with self._lock:
             if not self._idle and not self._busy:
                 self._idle.append(self._new())
 
@@ -96,7 +100,7 @@ class WorkerPool:
 
     def close(self) -> None:
         """Ends the idle workers."""
-        with self._free:
+        with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.kill()
@@ -111,32 +115,34 @@ class WorkerPool:
         return WorkerProcess(self.python or default_python())
 
     def _take(self) -> WorkerProcess:
-        with self._free:
-            while True:
+        while True:
+            with self._lock:
                 # A forked child leaves its parent's workers alone.
                 self._idle = [w for w in self._idle if w.parent == os.getpid()]
-                if self._idle:
-                    worker = self._idle.pop()
-                    break
-                if self._busy < self.size:
-                    worker = self._new()
-                    break
-                self._free.wait()
-            self._busy += 1
-            return worker
+                if self._idle or self._busy < self.size:
+                    worker = self._idle.pop() if self._idle else self._new()
+                    self._busy += 1
+                    return worker
+                self._waiting += 1
+            try:
+                self._free.get()
+            finally:
+                with self._lock:
+                    self._waiting -= 1
 
     def _give(self, worker: WorkerProcess) -> None:
-        with self._free:
+        with self._lock:
             self._busy -= 1
             if worker.dead:
                 worker.close()
             else:
                 self._idle.append(worker)
-            self._free.notify()
+            if self._waiting:
+                self._free.put(None)
 
 
 _DEFAULT: list[WorkerPool] = []
-_DEFAULT_LOCK = threading.Lock()
+_DEFAULT_LOCK = allocate_lock()
 
 
 def default_pool() -> WorkerPool:

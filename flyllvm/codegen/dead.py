@@ -6,14 +6,18 @@ value later.  LLVM would drop what is left behind too, but sees its uses of othe
 
 from __future__ import annotations
 
-import re
+_PURE = frozenset(
+    "add sub mul shl lshr ashr and or xor icmp fcmp select zext sext trunc getelementptr phi bitcast "
+    "extractelement insertelement shufflevector extractvalue insertvalue fptrunc fpext sitofp uitofp fptosi fptoui "
+    "fadd fsub fmul fneg ptrtoint inttoptr addrspacecast".split()
+)
+# What may stand beside a name; a regular expression would be as fast, but its package is dear to import.
+_BESIDE = str.maketrans("(),[]{}<>", " " * 9)
 
-_NAMES = re.compile(r"%v\d+").findall
-_PURE = re.compile(
-    r"  (%v\d+) = (?:add|sub|mul|shl|lshr|ashr|and|or|xor|icmp|fcmp|select|zext|sext|trunc|getelementptr|phi|bitcast"
-    r"|extractelement|insertelement|shufflevector|extractvalue|insertvalue|fptrunc|fpext|sitofp|uitofp|fptosi|fptoui"
-    r"|fadd|fsub|fmul|fneg|ptrtoint|inttoptr|addrspacecast) "
-).match
+
+def _names(text: str) -> list[str]:
+    """The generated names in a text: ``%v`` and a number."""
+    return [w for w in text.translate(_BESIDE).split() if w[:2] == "%v" and w[2:].isdecimal()]
 
 
 def drop_dead(segments: list[list[str]]) -> list[str]:
@@ -23,14 +27,13 @@ def drop_dead(segments: list[list[str]]) -> list[str]:
     defines: list[str] = []
     live: set[str] = set()
     for line in lines:
-        found = _PURE(line)
-        if found is None:
-            live.update(_NAMES(line))
-            defines.append("")
+        name, _, value = line.partition(" = ")
+        if name[:4] == "  %v" and value.partition(" ")[0] in _PURE:
+            needs[name[2:]] = _names(value)
+            defines.append(name[2:])
         else:
-            name = found[1]
-            needs[name] = _NAMES(line, found.end())
-            defines.append(name)
+            live.update(_names(line))
+            defines.append("")
     work = list(live)
     while work:
         for name in needs.get(work.pop(), ()):

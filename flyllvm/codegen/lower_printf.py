@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ..ir import lltype as ll, types as t
 from ..ir.protocols import LLValue
 from ..printf import HEAD_WORDS, HEADER_BYTES, PARAMETER, WORDS
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
     from .function import FunctionBuilder
     from .lower import Handler, Lowering
 
-_PIECES = re.compile(r"(\{\{|\}\}|\{:u\}|\{\}|[{}])")
+_PIECES = r"(\{\{|\}\}|\{:u\}|\{\}|[{}])"
 _GLOBAL = 1
 
 
@@ -78,7 +76,9 @@ def _words(em: FunctionBuilder, value: LLValue, kind: str) -> list[LLValue]:
 
 def _typed_format(lw: Lowering, op: Op) -> tuple[str, list[str]]:
     """The format with each ``{}`` and ``{:u}`` replaced by the type of its operand, and these types."""
-    pieces = _PIECES.split(op.attrs["format"])
+    import re  # kernels that do not print do without it
+
+    pieces = re.split(_PIECES, op.attrs["format"])
     places = [i for i in range(1, len(pieces), 2) if pieces[i] in ("{}", "{:u}")]
     alone = any(pieces[i] in ("{", "}") for i in range(1, len(pieces), 2))
     if alone or len(places) != len(op.operands):

@@ -7,17 +7,17 @@ for each code object.
 
 from __future__ import annotations
 
-import ast
+import _ast as ast
 import builtins
-import functools
 from types import CodeType, FunctionType, MethodType, ModuleType
 
 from ..errors import FlyError, TraceError
 from ..expr import control_errors, control_flow, control_range
 from ..ir.location import REGION_SUFFIX, is_author_file
+from .freeze import is_partial
 from .rewrite_ast import Rewriter
-from .rewrite_names import local_names
-from .rewrite_nodes import HOOKS, REGION, hook, locate, place
+from .rewrite_names import local_names, walk
+from .rewrite_nodes import HOOKS, REGION, copy_location, hook, locate, place
 from .rewrite_source import find, future_flags, is_author_code
 
 TYPE_CHECKING = False
@@ -93,8 +93,8 @@ def callee(f: Any) -> Any:
         return f
     if kind is type:
         return _constructor(f)
-    if kind is functools.partial:
-        return functools.partial(callee(f.func), *f.args, **f.keywords)
+    if is_partial(kind):
+        return kind(callee(f.func), *f.args, **f.keywords)
     called = _CALLABLE.get(kind)
     if called is None:
         method = next((vars(c)["__call__"] for c in kind.__mro__ if "__call__" in vars(c)), None)
@@ -220,10 +220,10 @@ def _strip(node: ast.FunctionDef, first_line: int) -> None:
     marker.lineno = marker.end_lineno = first_line
     marker.col_offset = marker.end_col_offset = 0
     node.decorator_list = [marker]  # never run; it keeps the function's first line
-    node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
-    node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
+    node.args.defaults = [copy_location(ast.Constant(None), d) for d in node.args.defaults]
+    node.args.kw_defaults = [d and copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
     node.returns = None
-    for arg in ast.walk(node.args):
+    for arg in walk(node.args):
         if isinstance(arg, ast.arg):
             arg.annotation = None
 
@@ -242,7 +242,7 @@ def _around(node: ast.FunctionDef, owner: str | None, code: CodeType) -> ast.Mod
     maker.type_params = []  # type: ignore[attr-defined]
     for n in (maker, *body):
         if n is not node:
-            ast.copy_location(n, node)
+            copy_location(n, node)
     locate(maker, {})
     return ast.Module([maker], [])
 

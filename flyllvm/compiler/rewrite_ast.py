@@ -9,7 +9,7 @@ Generated names hold characters that no Python name can, so they meet none of th
 
 from __future__ import annotations
 
-import ast
+import _ast as ast
 
 from .rewrite_names import (
     assigned,
@@ -26,6 +26,7 @@ from .rewrite_nodes import (
     REGION,
     arguments,
     copied,
+    copy_location,
     function,
     hook,
     loaded,
@@ -152,7 +153,7 @@ class Rewriter:
         """A plain assignment: annotations of local names do nothing, and shared names may have none."""
         if node.value is None:
             return place(ast.Pass(), node)
-        return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
+        return copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
 
     # --- statements ------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import _ast as ast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

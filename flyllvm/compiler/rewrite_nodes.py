@@ -5,7 +5,7 @@ Generated names hold characters that no Python name can, so they meet none of th
 
 from __future__ import annotations
 
-import ast
+import _ast as ast
 
 from .rewrite_names import children, walk
 
@@ -80,6 +80,13 @@ def copied(node: Node) -> Node:
             value = copied(value)
         setattr(made, key, value)
     return made
+
+
+def copy_location(new: Node, old: ast.AST) -> Node:
+    """Gives a generated node the whole place of an author's node."""
+    for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
+        setattr(new, name, getattr(old, name))
+    return new
 
 
 def locate(node: ast.AST, at: dict[str, Any]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 import __future__
 
-import ast
-import linecache
+import _ast as ast
 import os
+import sys
 
 from ..ir.location import is_author_file
 from .rewrite_names import assigned, blocks, declared
@@ -43,11 +43,49 @@ class Found:
         text = "".join(self._lines[first - 1 : last])
         # Blank lines in front keep the line numbers; a block of its own makes an indented definition legal.
         head = "\n" * (first - 1) if not self.node.col_offset else "\n" * (first - 2) + "if 1:\n"
-        (top,) = ast.parse(head + text).body
+        (top,) = _parse(head + text).body
         made = top.body[0] if isinstance(top, ast.If) else top
         if not isinstance(made, ast.FunctionDef):
             raise SyntaxError(f"{self.node.name} is no function of its own")
         return made
+
+
+_ONLY_AST = 0x400  # PyCF_ONLY_AST, in every Python
+
+
+def _parse(text: str) -> ast.Module:
+    """The syntax tree of a text; the package ``ast`` would cost what a kernel takes to be rewritten."""
+    tree: ast.Module = compile(text, "<unknown>", "exec", _ONLY_AST)
+    return tree
+
+
+#: File name -> the lines that it had when it was first looked at.
+_LINES: dict[str, list[str]] = {}
+
+
+def lines_of(name: str, namespace: dict[str, Any] | None = None) -> list[str]:
+    """The lines of a source file, each with its end; read once, as ``linecache`` does.
+
+    A prompt, a notebook or an archive has its lines in ``linecache`` only, and so has a file in another encoding.
+    """
+    known = _LINES.get(name)
+    if known is not None:
+        return known
+    cache = sys.modules.get("linecache")
+    if cache is None or name not in cache.cache:
+        try:
+            with open(name, encoding="utf-8-sig") as f:
+                lines = f.readlines()
+        except (OSError, ValueError):
+            lines = []
+        if lines and not any("coding" in line for line in lines[:2]):
+            if not lines[-1].endswith("\n"):
+                lines[-1] += "\n"
+            _LINES[name] = lines
+            return lines
+    import linecache  # it loads tokenize and re
+
+    return linecache.getlines(name, namespace)
 
 
 #: File name -> (its lines, definitions by (name, first line)).
@@ -94,13 +132,13 @@ def _index(tree: ast.Module, lines: list[str]) -> dict[tuple[str, int], list[Fou
 def find(code: CodeType, namespace: dict[str, Any]) -> Found | None:
     """The definition a code object was compiled from; ``None`` where no source fits it."""
     name = code.co_filename
-    lines = linecache.getlines(name, namespace)
+    lines = lines_of(name, namespace)
     if not lines:
         return None
     known = _FILES.get(name)
     if known is None or known[0] != lines:
         try:
-            known = _FILES[name] = (lines, _index(ast.parse("".join(lines)), lines))
+            known = _FILES[name] = (lines, _index(_parse("".join(lines)), lines))
         except (SyntaxError, ValueError):
             return None
     fitting = [f for f in known[1].get((code.co_name, code.co_firstlineno), ()) if _fits(f.node, code)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from ..errors import TraceError
@@ -100,6 +99,8 @@ def plain_range(range_: Any, way: str, *args: Any, **keywords: Any) -> Any:
 
 def explain(error: NameError, b: Builder, root: object | None = None) -> TraceError | None:
     """The error for a variable that a branch or loop left without a value; ``None`` for any other name."""
+    import re
+
     found = re.search(r"'(\w+)'", str(error))
     where = author_location(error, root)
     if found is None or where is None:

@@ -7,7 +7,6 @@ again knowing so.
 
 from __future__ import annotations
 
-import re
 from math import gcd
 
 from ..errors import TraceError
@@ -102,6 +101,8 @@ class Loop:
 
     def _promote(self, error: NameError) -> bool:
         """Carries a variable that an iteration reads first after all, because a Python loop before it is empty."""
+        import re
+
         found = re.search(r"'(\w+)'", str(error))
         return found is not None and self._to_early(found[1])
 

@@ -85,11 +85,11 @@ class Recipe:
 
 
 def _traced_from(files: Mapping[str, bytes]) -> bool:
-    """Whether the texts that were rewritten are those of the sum: Python keeps the lines it has once read."""
-    import linecache
+    """Whether the texts that were rewritten are those of the sum: lines that were once read are kept."""
+    from ..rewrite_source import lines_of
 
     for path, data in files.items():
-        lines = linecache.getlines(path)
+        lines = lines_of(path)
         try:
             text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n")
         except UnicodeDecodeError:
