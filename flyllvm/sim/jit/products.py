@@ -1,93 +1,20 @@
-"""Matrix instructions: a function of the host for each kind, called once per wave.
-
-Where each element is, and of what format, comes from the prepared instruction of `sim.matrix`.  Inputs are widened to
-double (integers to i32), products are summed over K in that order from zero, and the accumulator is added last with
-one rounding to its type, as the NumPy engine does.
-"""
+"""Matrix instructions: a function of the host for each kind, called once per wave."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ...errors import SimError
 from .. import matrix
 from ..ir import Inst
 from ..matrix_core import Product
-from ..matrix_element import BF16, F16, F32, I8, I32, U8, Element
-from .parts import NotCovered, Part, bits_of, bytes_of
+from .parts import NotCovered, Part
+from .product_code import Kind, function_text
 from .steps import Step
-from .text import Writer
 
 if TYPE_CHECKING:
     from .gen import Gen
     from .lower import Lowering
-
-_INPUTS = (F16, BF16, F32, I8, U8)
-_MAX_UNROLL = 16
-
-
-class Runs:
-    """Rows of a matrix as runs of lanes: element ``[row][i]`` is value ``value[row]`` of lane ``lane[row] + i``."""
-
-    __slots__ = ("lane", "length", "value")
-
-    def __init__(self, places: Any, count: int) -> None:
-        lanes, values = places // count, places % count
-        self.length = places.shape[1]
-        steps = lanes - lanes[:, :1] == np.arange(self.length)
-        if not steps.all() or not (values == values[:, :1]).all():
-            raise NotCovered("a matrix instruction whose rows are no runs of lanes")
-        self.lane, self.value = [int(x) for x in lanes[:, 0]], [int(x) for x in values[:, 0]]
-
-
-class Kind:
-    """A matrix instruction as the host computes it.
-
-    Attributes:
-        name: Of the function.
-        blocks, m, n, k: Sizes.
-        a, b: Rows of A by ``[block][k]`` along M, and of B by ``[block][k]`` along N.
-        d: Rows of the result by ``[block][m]`` along N.
-    """
-
-    def __init__(self, name: str, product: Product) -> None:
-        a, b, c = product.a, product.b, product.c
-        if product.negate or c.negate or c.absolute or c.clamp or c.result is not c.element:
-            raise NotCovered("a matrix instruction with modifiers")
-        if c.flush or a.flush or b.flush:
-            raise NotCovered("a matrix instruction that flushes denormals")
-        if a.element not in _INPUTS or b.element not in _INPUTS or c.element not in (F32, I32):
-            raise NotCovered(f"a matrix instruction of {a.element.name} with {c.element.name}")
-        if a.replicas > 1 or b.replicas > 1 or not c._all_used:
-            raise NotCovered("a matrix instruction with replicas")
-        self.name, self.product = name, product
-        self.blocks: int = a.shape[0] if len(a.shape) == 3 else 1
-        self.m: int = a.shape[-2]
-        self.k: int = a.shape[-1]
-        self.n: int = b.shape[-1]
-        if self.n & (self.n - 1):
-            raise NotCovered("a matrix instruction of this shape")
-        in_a = a._flat.reshape(self.blocks, self.m, self.k).transpose(0, 2, 1)
-        in_b = b._flat.reshape(self.blocks, self.k, self.n)
-        self.a = Runs(in_a.reshape(-1, self.m), a.count)
-        self.b = Runs(in_b.reshape(-1, self.n), b.count)
-        where = np.empty(c._flat.size, np.int64)
-        where[c._flat] = np.arange(c._flat.size)
-        self.d = Runs(where.reshape(-1, self.n), c.count)
-        self.integer = c.element is I32
-        self.wide = "i32" if self.integer else "double"
-
-    @property
-    def width(self) -> int:
-        """Elements of a row that one vector of the host holds."""
-        return min(self.n, 16 if self.integer else 8)
-
-    @property
-    def rows(self) -> int:
-        """Rows of the result whose sums are in registers together."""
-        return max(1, min(self.m, 16 * self.width // self.n))
 
 
 class MatrixStep(Step):
@@ -106,7 +33,12 @@ class MatrixStep(Step):
 
         def body(wave: str) -> None:
             args = ", ".join([*(f"ptr {p}" for p in pointers), f"i64 {wave}"])
-            g.w.do(f"call void @{self.kind.name}({args})")
+            if not self.kind.checks:
+                g.w.do(f"call void @{self.kind.name}({args})")
+                return
+            good = g.w.fresh("copies")
+            g.w.branch(g.w.emit(f"call i1 @{self.kind.name}({args})"), g.fault_label, good)
+            g.w.start(good)
 
         g.each_wave(body, whole=True)
 
@@ -122,7 +54,7 @@ def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
         prepared = matrix.prepare(name, immediates, wave_size=program.target.wave_size, target=program.target)
     except SimError as e:
         raise NotCovered(e.what) from None
-    if not isinstance(prepared, Product):
+    if type(prepared) is not Product:  # scaled and sparse ones are kinds of it
         raise NotCovered(f"@{inst.callee}")
     spelled = "".join(c if c.isalnum() else "_" for c in name) + "".join(f"_{i}" for i in immediates)
     kind = Kind(f"matrix_{spelled}", prepared)
@@ -131,145 +63,3 @@ def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
     outputs = [Part(p.type, False, b.node.index, number) for p in operands[2]]
     b.read([p for o in operands for p in o], b.add(MatrixStep(kind, operands, outputs)))
     return outputs
-
-
-# ---- the function
-
-
-def function_text(kind: Kind, types: list[list[str]]) -> list[str]:
-    """The function of a kind: pointers to the lanes of all parts of A, B, C and D, and the number of the wave."""
-    w = Writer()
-    names = [[f"%{letter}{i}" for i in range(len(t))] for letter, t in zip("abc", types, strict=True)]
-    outputs = [f"%d{i}" for i in range(len(types[2]))]
-    pointers = [n for group in names for n in group] + outputs
-    w.start("entry")
-    rows_a, rows_b = kind.blocks * kind.k, kind.blocks * kind.k
-    w.do(f"%A = alloca [{rows_a * kind.m} x {kind.wide}], align 64")
-    w.do(f"%B = alloca [{rows_b * kind.n} x {kind.wide}], align 64")
-    w.do(f"%P = alloca [{kind.blocks * kind.m * kind.n} x {kind.wide}], align 64")
-    w.do(f"%first = mul i64 %wave, {kind.product.a.lanes}")
-    for runs, element, group, part, target in (
-        (kind.a, kind.product.a.element, names[0], types[0][0], "%A"),
-        (kind.b, kind.product.b.element, names[1], types[1][0], "%B"),
-    ):
-        _widen_rows(w, kind, runs, element, group, part, target)
-    _multiply(w, kind)
-    _round(w, kind, names[2], outputs, types[2][0])
-    w.do("ret void")
-    params = ", ".join([*(f"ptr {p}" for p in pointers), "i64 %wave"])
-    return [
-        *w.declared,
-        f"define internal void @{kind.name}({params}) noinline nounwind #0 {{",
-        *w.lines,
-        "}",
-    ]
-
-
-def _row(w: Writer, bases: list[str], part: str, value: int, lane: int) -> str:
-    """Pointer to a value of a lane of this wave."""
-    start = w.emit(f"add i64 %first, {lane}") if lane else "%first"
-    return w.emit(f"getelementptr i{bytes_of(part) * 8}, ptr {bases[value]}, i64 {start}")
-
-
-def _widen_rows(
-    w: Writer, kind: Kind, runs: Runs, element: Element, bases: list[str], part: str, target: str
-) -> None:  # fmt: skip
-    per, size = bits_of(part) // element.bits, 4 if kind.integer else 8
-    for row, (lane, value) in enumerate(zip(runs.lane, runs.value, strict=True)):
-        place = _row(w, bases, part, value // per, lane)
-        raw = w.emit(f"load <{runs.length} x {part}>, ptr {place}, align {bytes_of(part)}")
-        wide = _widen(w, kind, element, part, raw, runs.length, value % per * element.bits)
-        w.do(f"store <{runs.length} x {kind.wide}> {wide}, ptr {w.at(target, row * runs.length * size)}, align 16")
-
-
-def _widen(w: Writer, kind: Kind, element: Element, part: str, raw: str, count: int, shift: int) -> str:
-    """Elements of a row as the type that is multiplied."""
-
-    def cast(op: str, source: str, value: str, to: str) -> str:
-        return w.emit(f"{op} <{count} x {source}> {value} to <{count} x {to}>")
-
-    def op(name: str, t: str, value: str, number: int) -> str:
-        return w.emit(f"{name} <{count} x {t}> {value}, splat ({t} {number})")
-
-    if element in (I8, U8):
-        low = op("lshr", part, raw, shift) if shift else raw
-        byte = low if part == "i8" else cast("trunc", part, low, "i8")
-        return cast("sext" if element is I8 else "zext", "i8", byte, "i32")
-    if element is BF16:
-        if part != "i16":
-            raw = cast("trunc", part, op("lshr", part, raw, shift) if shift else raw, "i16")
-        raw = cast("bitcast", "i32", op("shl", "i32", cast("zext", "i16", raw, "i32"), 16), "float")
-        return cast("fpext", "float", raw, "double")
-    return cast("fpext", part, raw, "double")
-
-
-def _multiply(w: Writer, kind: Kind) -> None:
-    """Sums of products of all blocks and rows into ``%P``: loops over row groups and K."""
-    size = 4 if kind.integer else 8
-    groups = kind.m // kind.rows
-    total = kind.blocks * groups
-    w.go("rows")
-    w.start("rows")
-    w.lines.append("  %g = phi i64 [ 0, %entry ], [ %g1, %rows_end ]")
-    w.do(f"%blk = udiv i64 %g, {groups}")
-    w.do(f"%grp = urem i64 %g, {groups}")
-    a_at = w.emit(f"mul i64 %blk, {kind.k * kind.m * size}")
-    a_at = w.emit(f"add i64 {a_at}, {w.emit(f'mul i64 %grp, {kind.rows * size}')}")
-    a_start = w.emit(f"getelementptr i8, ptr %A, i64 {a_at}")
-    b_start = w.emit(f"getelementptr i8, ptr %B, i64 {w.emit(f'mul i64 %blk, {kind.k * kind.n * size}')}")
-    unroll = next(u for u in range(min(kind.k, _MAX_UNROLL), 0, -1) if kind.k % u == 0)
-    vector = f"<{kind.width} x {kind.wide}>"
-    cells = [(r, h) for r in range(kind.rows) for h in range(kind.n // kind.width)]
-    w.go("depth")
-    w.start("depth")
-    w.lines.append("  %k = phi i64 [ 0, %rows ], [ %k1, %depth ]")
-    sums: dict[tuple[int, int], str] = {}
-    at = len(w.lines)
-    for cell in cells:
-        sums[cell] = f"%s{cell[0]}_{cell[1]}"
-    a_row = w.emit(f"getelementptr i8, ptr {a_start}, i64 {w.emit(f'mul i64 %k, {kind.m * size}')}")
-    b_row = w.emit(f"getelementptr i8, ptr {b_start}, i64 {w.emit(f'mul i64 %k, {kind.n * size}')}")
-    for step in range(unroll):
-        columns = [
-            w.emit(f"load {vector}, ptr {w.at(b_row, (step * kind.n + h * kind.width) * size)}, align 16")
-            for h in range(kind.n // kind.width)
-        ]
-        for r in range(kind.rows):
-            one = w.emit(f"load {kind.wide}, ptr {w.at(a_row, (step * kind.m + r) * size)}, align {size}")
-            one = w.emit(f"insertelement {vector} poison, {kind.wide} {one}, i64 0")
-            many = w.emit(f"shufflevector {vector} {one}, {vector} poison, <{kind.width} x i32> zeroinitializer")
-            for h, column in enumerate(columns):
-                sums[r, h] = _sum(w, kind, vector, many, column, sums[r, h])
-    phis = [f"  %s{r}_{h} = phi {vector} [ zeroinitializer, %rows ], [ {sums[r, h]}, %depth ]" for r, h in cells]
-    w.lines[at:at] = phis
-    w.do(f"%k1 = add i64 %k, {unroll}")
-    w.branch(w.emit(f"icmp ult i64 %k1, {kind.k}"), "depth", "rows_end")
-    w.start("rows_end")
-    p_start = w.emit(f"getelementptr i8, ptr %P, i64 {w.emit(f'mul i64 %g, {kind.rows * kind.n * size}')}")
-    for r, h in cells:
-        w.do(f"store {vector} {sums[r, h]}, ptr {w.at(p_start, (r * kind.n + h * kind.width) * size)}, align 16")
-    w.do("%g1 = add i64 %g, 1")
-    w.branch(w.emit(f"icmp ult i64 %g1, {total}"), "rows", "result")
-    w.start("result")
-
-
-def _sum(w: Writer, kind: Kind, vector: str, x: str, y: str, total: str) -> str:
-    if kind.integer:
-        return w.emit(f"add {vector} {total}, {w.emit(f'mul {vector} {x}, {y}')}")
-    # The product is exact in double, so whether the host fuses it makes no difference.
-    return w.emit(f"fadd contract {vector} {total}, {w.emit(f'fmul contract {vector} {x}, {y}')}")
-
-
-def _round(w: Writer, kind: Kind, c: list[str], d: list[str], part: str) -> None:
-    """Adds the accumulator and rounds."""
-    size, count = (4 if kind.integer else 8), kind.n
-    for row, (lane, value) in enumerate(zip(kind.d.lane, kind.d.value, strict=True)):
-        product = w.emit(f"load <{count} x {kind.wide}>, ptr {w.at('%P', row * count * size)}, align 16")
-        old = w.emit(f"load <{count} x {part}>, ptr {_row(w, c, part, value, lane)}, align 4")
-        if kind.integer:
-            out = w.emit(f"add <{count} x i32> {product}, {old}")
-        else:
-            old = w.emit(f"fpext <{count} x float> {old} to <{count} x double>")
-            total = w.emit(f"fadd <{count} x double> {product}, {old}")
-            out = w.emit(f"fptrunc <{count} x double> {total} to <{count} x float>")
-        w.do(f"store <{count} x {part}> {out}, ptr {_row(w, d, part, value, lane)}, align 4")

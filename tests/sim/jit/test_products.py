@@ -1,0 +1,150 @@
+"""Matrix instructions give the same bits on both engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flyllvm.errors import SimError
+from flyllvm.sim import UnsupportedError, matrix, matrix_mfma, matrix_wmma, simulate
+from flyllvm.sim.matrix_core import Product
+from flyllvm.target import Target
+from tests.sim.both import interesting
+from tests.sim.engines import both
+
+pytestmark = [pytest.mark.llvm, pytest.mark.sim]
+KINDS = sorted(
+    (name, target)
+    for family in (matrix_mfma.INTRINSICS, matrix_wmma.INTRINSICS)
+    for name, found in family.items()
+    for target in found.targets
+)
+SOME = [
+    ("mfma.f32.16x16x16f16", "gfx942"), ("mfma.f32.32x32x8f16", "gfx942"), ("mfma.f32.4x4x4f16", "gfx942"),
+    ("mfma.f32.32x32x4bf16.1k", "gfx90a"), ("mfma.f32.16x16x4f32", "gfx942"), ("mfma.i32.16x16x32.i8", "gfx942"),
+    ("mfma.f32.16x16x32.fp8.bf8", "gfx942"), ("mfma.f32.16x16x8.xf32", "gfx942"), ("mfma.f32.16x16x16f16", "gfx90a"),
+    ("mfma.f32.16x16x32.bf16", "gfx950"), ("wmma.f32.16x16x16.f16", "gfx1100"), ("wmma.f16.16x16x16.f16", "gfx1200"),
+    ("wmma.i32.16x16x16.iu8", "gfx1201"), ("wmma.bf16.16x16x16.bf16", "gfx1200"),
+    ("wmma.f32.16x16x16.fp8.fp8", "gfx1200"),
+]  # fmt: skip
+
+
+def operand(element: Any, count: int) -> tuple[str, Any]:
+    """LLVM type of a lane's values, and the dtype of random ones."""
+    if element.is_float:
+        name = {"f16": "half", "f32": "float", "xf32": "float", "f64": "double"}[element.name]
+        return f"<{count} x {name}>", element.dtype
+    if element.name == "bf16":
+        return f"<{count} x i16>", np.uint16
+    words = count * element.bits // 32
+    return f"<{words} x i32>", np.uint32
+
+
+def kernel_of(name: str, target: Target, wave: int) -> tuple[str, list[Any]]:
+    """A kernel that runs an instruction once on operands from memory, and its arguments."""
+    found = matrix.find(name)
+    assert found is not None
+    constants = tuple(0 for _ in found.immediates)
+    product = matrix.prepare(name, constants, wave_size=wave, target=target)
+    assert isinstance(product, Product)
+    rng = np.random.default_rng(len(name))
+    types, args = [], []
+    for part, element, count in (
+        (product.a, product.a.element, product.a.count), (product.b, product.b.element, product.b.count),
+        (None, product.c.element, product.c.count),
+    ):  # fmt: skip
+        t, dtype = operand(element, count)
+        types.append(t)
+        shape = (2 * wave, int(t[1:].split(" ")[0]))
+        if element.name == "bf16":  # finite, because the payload of a NaN may differ
+            values = ((rng.normal(size=shape) * 100).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        else:
+            values = interesting(dtype, rng, shape)
+        copies = part.replicas if part is not None else 1
+        if copies > 1:
+            values = np.tile(values.reshape(2, copies, wave // copies, -1)[:, :1], (1, copies, 1, 1)).reshape(shape)
+        args.append(np.ascontiguousarray(values))
+    positions, arrays, at = [], iter("abc"), 0
+    for at in range(3 + len(found.immediates)):
+        if at in found.immediates:
+            bits = "i1" if found.immediates[at] not in ("cbsz", "abid", "blgp") else "i32"
+            positions.append(f"{bits} 0")
+        else:
+            letter = next(arrays)
+            positions.append(f"{types['abc'.index(letter)]} %{letter}")
+    loads = "\n".join(
+        f"  %p{x} = getelementptr {t}, ptr addrspace(1) %i{x}, i32 %t\n"
+        f"  %{x} = load {t}, ptr addrspace(1) %p{x}, align 1"
+        for x, t in zip("abc", types, strict=True)
+    )
+    text = (
+        "define amdgpu_kernel void @k(ptr addrspace(1) %ia, ptr addrspace(1) %ib, ptr addrspace(1) %ic, "
+        f"ptr addrspace(1) %out) {{\n  %t = call i32 @llvm.amdgcn.workitem.id.x()\n{loads}\n"
+        f"  %d = call {types[2]} @llvm.amdgcn.{name}({', '.join(positions)})\n"
+        f"  %po = getelementptr {types[2]}, ptr addrspace(1) %out, i32 %t\n"
+        f"  store {types[2]} %d, ptr addrspace(1) %po, align 1\n  ret void\n}}\n"
+    )
+    return text, [*args, np.zeros_like(args[2])]
+
+
+def agree(name: str, processor: str) -> str:
+    """Runs an instruction on both engines; ``covered``, or why the second cannot."""
+    target = Target.parse(processor)
+    found = matrix.find(name)
+    assert found is not None
+    wave = target.wave_size if target.wave_size in found.waves else found.waves[0]
+    text, args = kernel_of(name, Target.parse(processor, wave), wave)
+    try:
+        both(text, grid=1, block=2 * wave, args=args, target=processor, wave_size=wave)
+    except UnsupportedError as e:
+        return e.what
+    return "covered"
+
+
+@pytest.mark.parametrize(("name", "processor"), SOME, ids=lambda x: x)
+def test_an_instruction_agrees(name: str, processor: str) -> None:
+    assert agree(name, processor) == "covered"
+
+
+@pytest.mark.slow
+def test_all_dense_instructions_agree_or_are_declined(full: bool) -> None:
+    results = {kind: agree(*kind) for kind in (KINDS if full else KINDS[::12])}
+    assert sum(r == "covered" for r in results.values()) > len(results) // 2
+
+
+def test_differing_copies_are_reported_as_by_the_numpy_engine() -> None:
+    text, args = kernel_of("wmma.f32.16x16x16.f16", Target.parse("gfx1100"), 32)
+    args[0].view(np.uint16)[17] ^= 1
+    errors = []
+    for engine in ("numpy", "jit"):
+        with pytest.raises(SimError) as caught:
+            simulate(text, grid=1, block=64, args=args, target="gfx1100", checks="none", engine=engine)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert "different copies of a replicated operand" in errors[0]
+
+
+def test_a_wave_with_inactive_lanes_is_reported_as_by_the_numpy_engine() -> None:
+    text, args = kernel_of("mfma.f32.16x16x16f16", Target.parse("gfx942"), 64)
+    errors = []
+    for engine in ("numpy", "jit"):
+        with pytest.raises(SimError) as caught:
+            simulate(text, grid=1, block=100, args=args, checks="none", engine=engine)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert "a matrix instruction with inactive lanes" in errors[0]
+
+
+def test_scaled_and_sparse_instructions_are_declined_by_name() -> None:
+    operands = (
+        "<4 x half> zeroinitializer, <8 x half> zeroinitializer, <4 x float> zeroinitializer, i32 0, i32 0, i32 0"
+    )
+    text = (
+        "define amdgpu_kernel void @k(ptr addrspace(1) %out) {\n"
+        f"  %d = call <4 x float> @llvm.amdgcn.smfmac.f32.16x16x32.f16({operands})\n"
+        "  store <4 x float> %d, ptr addrspace(1) %out, align 16\n  ret void\n}\n"
+    )
+    with pytest.raises(UnsupportedError, match=r"does not cover: line 2: @llvm\.amdgcn\.smfmac"):
+        simulate(text, grid=1, block=64, args=[np.zeros(4, np.float32)], checks="none", engine="jit")
