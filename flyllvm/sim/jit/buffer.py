@@ -182,7 +182,8 @@ def descriptor(b: Lowering, parts: list[Part]) -> list[Part]:
     return b.apply(members, parts, types)
 
 
-def _step(b: Lowering, inst: Inst, where: Range, t: ty.Type, values: list[Part] | None) -> list[Part]:
+def step(b: Lowering, inst: Inst, where: Range, t: ty.Type, values: list[Part] | None) -> list[Part]:
+    """Adds a load (``values`` is ``None``) or store of a type; returns the loaded or stored parts."""
     fields = fields_of(t)
     if any(not f.plain for f in fields) or component_of(t) == 0:
         raise NotCovered(f"a buffer access of type {t}")
@@ -195,12 +196,12 @@ def _step(b: Lowering, inst: Inst, where: Range, t: ty.Type, values: list[Part] 
 
 def load(b: Lowering, inst: Inst, structured: bool) -> list[Part]:
     """``raw/struct.(ptr.)buffer.load``."""
-    return _step(b, inst, _where(b, inst, 0, structured), inst.type, None)
+    return step(b, inst, _where(b, inst, 0, structured), inst.type, None)
 
 
 def store(b: Lowering, inst: Inst, structured: bool) -> None:
     """``raw/struct.(ptr.)buffer.store``."""
-    _step(b, inst, _where(b, inst, 1, structured), inst.operands[0].type, b.parts(inst.operands[0]))
+    step(b, inst, _where(b, inst, 1, structured), inst.operands[0].type, b.parts(inst.operands[0]))
 
 
 def _where(b: Lowering, inst: Inst, first: int, structured: bool) -> Range:
@@ -213,19 +214,19 @@ def _where(b: Lowering, inst: Inst, first: int, structured: bool) -> Range:
 def scalar_load(b: Lowering, inst: Inst) -> list[Part]:
     """``s.buffer.load``."""
     rsrc = descriptor(b, b.parts(inst.operands[0]))
-    return _step(b, inst, Range(rsrc, None, [b.part(inst.operands[1])]), inst.type, None)
+    return step(b, inst, Range(rsrc, None, [b.part(inst.operands[1])]), inst.type, None)
 
 
 def fat_load(b: Lowering, inst: Inst) -> list[Part]:
     """``load`` through a fat pointer."""
     parts = b.parts(inst.operands[0])
-    return _step(b, inst, Range(parts[:4], None, parts[4:]), inst.type, None)
+    return step(b, inst, Range(parts[:4], None, parts[4:]), inst.type, None)
 
 
 def fat_store(b: Lowering, inst: Inst) -> None:
     """``store`` through a fat pointer."""
     parts = b.parts(inst.operands[1])
-    _step(b, inst, Range(parts[:4], None, parts[4:]), inst.operands[0].type, b.parts(inst.operands[0]))
+    step(b, inst, Range(parts[:4], None, parts[4:]), inst.operands[0].type, b.parts(inst.operands[0]))
 
 
 def make_rsrc(b: Lowering, inst: Inst) -> list[Part]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import intrinsics, matrix, types as ty
 from ..ir import Inst
-from . import buffer, cross, math
+from . import atomic, buffer, cross, math
 from .forms import address_cast
 from .lower import Lowering
 from .parts import NotCovered, Part, part_types, scalar_type
@@ -180,6 +180,15 @@ TABLE: dict[str, Lower] = {
     "amdgcn.addrspacecast.nonnull": address_cast,
     "amdgcn.make.buffer.rsrc": buffer.make_rsrc,
     "amdgcn.s.buffer.load": buffer.scalar_load,
+    **dict.fromkeys(
+        ("amdgcn.global.load.lds", "amdgcn.load.to.lds", "amdgcn.load.async.to.lds", "amdgcn.global.load.async.lds"),
+        atomic.load_to_lds,
+    ),
+    **{
+        f"amdgcn.global.{name}.{width}": atomic.async_copy(name.startswith("load"), size)
+        for name in ("load.async.to.lds", "store.async.from.lds")
+        for width, size in (("b8", 1), ("b32", 4), ("b64", 8), ("b128", 16))
+    },
     **cross.TABLE,
     "amdgcn.mbcnt.lo": _mbcnt(0),
     "amdgcn.mbcnt.hi": _mbcnt(32),
@@ -189,6 +198,11 @@ TABLE: dict[str, Lower] = {
     **{
         f"amdgcn.{prefix}.buffer.{word}": _buffer(fn, structured)
         for prefix, structured in (("raw", False), ("raw.ptr", False), ("struct", True), ("struct.ptr", True))
-        for word, fn in (("load", buffer.load), ("store", buffer.store))
+        for word, fn in (
+            ("load", buffer.load),
+            ("store", buffer.store),
+            ("load.lds", atomic.buffer_to_lds),
+            ("load.async.lds", atomic.buffer_to_lds),
+        )
     },
 }

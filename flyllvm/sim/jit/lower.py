@@ -33,6 +33,8 @@ class Lowering:
         steps: Steps of each node.
         phis: Parts of each phi, by name.
         missing: What is not covered, as text with the line.
+        used: Names of values that an instruction reads.
+        global_atomics: Classes of the atomic operations on global memory so far.
     """
 
     def __init__(
@@ -48,6 +50,9 @@ class Lowering:
         self.inst = nodes[0].end
         self._constants: dict[int, list[Part]] = {}
         self.known: dict[str, Part] = {}
+        self.global_atomics: set[str] = set()
+        insts = [i for n in nodes for i in (*n.phis, *n.insts, n.end)]
+        self.used = {o.name for i in insts for o in i.operands if isinstance(o, Reg)}
 
     # ---- building
 
@@ -197,7 +202,7 @@ class Lowering:
     # ---- instructions
 
     def _instruction(self, inst: Inst) -> None:
-        from . import access, calls, forms
+        from . import access, atomic, calls, forms
 
         op = inst.op
         result: list[Part] | None
@@ -205,6 +210,8 @@ class Lowering:
             result = calls.lower(self, inst)
         elif op in ("load", "store"):
             result = access.load_or_store(self, inst)
+        elif op in ("atomicrmw", "cmpxchg"):
+            result = atomic.lower(self, inst)
         elif op == "fence":
             result = None
         elif op in BINARY:
