@@ -18,7 +18,7 @@ from . import atomics, convert, mem_ops, poison, transfer, types as ty
 from .ir import Inst
 from .memory import known_alignment, unit_of
 from .shadow import ATOMIC
-from .values import Array
+from .values import Array, scalar
 
 if TYPE_CHECKING:
     from .compile import Compiler, Op
@@ -209,8 +209,11 @@ def make_rsrc(c: Compiler, inst: Inst) -> list[Op]:
     d = c.dest(inst)
     base, stride, records, flags = (c.slot(o) for o in inst.operands)
 
+    fat = getattr(inst.type, "space", 8) == 7
+    start = (scalar(ty.I32, 0),) if fat else ()
+
     def run(r: list[Any], m: Machine) -> None:
-        r[d] = (r[base].astype(np.uint64), r[stride], r[records].astype(np.uint64), r[flags])
+        r[d] = (r[base].astype(np.uint64), r[stride], r[records].astype(np.uint64), r[flags], *start)
 
     return [*checks(c, inst, [0, 1, 2, 3], []), run]
 

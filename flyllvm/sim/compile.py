@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 Op = Callable[[list[Any], "Machine"], None]
+_CODE = 0x7B00_0000_0000
 
 
 class CompiledNode:
@@ -77,7 +78,10 @@ class Program:
         self.numpy_seconds = 0.0
         self._places: list[list[Place]] = []
         self.constants = layout_lds.ConstantData(module)
-        self.addresses = {**self.lds.addresses, **self.constants.addresses}
+        # Functions have an address that nothing can be read from.
+        code = {name: _CODE + 256 * i for i, name in enumerate(module.functions)}
+        self.addresses = {**code, **self.lds.addresses, **self.constants.addresses}
+        self.addresses |= {name: self.addresses[to] for name, to in module.aliases.items() if to in self.addresses}
 
     def text_of(self, inst: Inst) -> str:
         """The instruction as the ``.ll`` file has it."""

@@ -87,15 +87,23 @@ def _saturating_to_int(signed: bool) -> Builder:
     return builder
 
 
-def _rounded_to_int(c: Compiler, inst: Inst) -> list[Op]:
-    """``llvm.lrint`` and relatives."""
-    t, d, a = inst.operands[0].type, c.dest(inst), c.slot(inst.operands[0])
-    to_int = convert.float_to_int(ty.DOUBLE, inst.type, True)
+def _rounded_to_int(rounded: Callable[[Array], Array]) -> Builder:
+    """``llvm.lrint``, ``llvm.lround`` and relatives."""
 
-    def run(r: list[Any], m: Machine) -> None:
-        r[d] = to_int(np.rint(convert.to_float64(t, r[a])))
+    def builder(c: Compiler, inst: Inst) -> list[Op]:
+        t, d, a = inst.operands[0].type, c.dest(inst), c.slot(inst.operands[0])
+        to_int = convert.float_to_int(ty.DOUBLE, inst.type, True)
 
-    return [run]
+        def run(r: list[Any], m: Machine) -> None:
+            r[d] = to_int(rounded(convert.to_float64(t, r[a])))
+
+        return [run]
+
+    return builder
+
+
+def _half_away(a: Array) -> Array:
+    return np.copysign(np.floor(np.abs(a) + 0.5 - (np.abs(a) == 0.49999999999999994) * 0.5), a)
 
 
 def _half_bits(to_half: bool) -> Builder:
@@ -125,8 +133,8 @@ TABLE: dict[str, Builder] = {
     **{f"amdgcn.cvt.f32.ubyte{i}": _byte_to_float(i) for i in range(4)},
     "fptosi.sat": _saturating_to_int(True),
     "fptoui.sat": _saturating_to_int(False),
-    "lrint": _rounded_to_int,
-    "llrint": _rounded_to_int,
+    **dict.fromkeys(("lrint", "llrint"), _rounded_to_int(np.rint)),
+    **dict.fromkeys(("lround", "llround"), _rounded_to_int(_half_away)),
     "convert.to.fp16": _half_bits(True),
     "convert.from.fp16": _half_bits(False),
 }

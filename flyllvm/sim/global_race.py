@@ -134,10 +134,17 @@ class GlobalShadow:
         commit()
         if flags & ATOMIC:
             return
+        lost = differ()
+        if not lost.any():
+            return
         got, owners = self.written[index], self.write_group[index]
-        bad = ((owners != groups) | ((got & np.uint64(WAVE_BITS)) != waves)) & differ()
+        bad = ((owners != groups) | ((got & np.uint64(WAVE_BITS)) != waves)) & lost
         if bad.any():
             self._report(m, inst, index, bad, got, owners)
+        row, column = np.argwhere(np.broadcast_to(lost, index.shape))[0]
+        address = m.heap.base + (int(index[row, column]) << self.shift)
+        what = f"race: lanes of one wave store different values to {transfer.show(m, 'global', address)} at once"
+        m.fault(inst, what, None, "give every lane its own place, let one lane store, or use an atomic")
 
     def _report(self, m: Machine, inst: Inst, index: Array, bad: Array, stamps: Array, owners: Array) -> None:
         row, column = np.argwhere(bad)[0]

@@ -24,6 +24,7 @@ from . import (
     poison,
     tensor,
     transpose,
+    vector_calls,
 )
 from .ir import Inst
 from .values import scalar
@@ -300,7 +301,8 @@ _NO_OPS = (
     "amdgcn.s.setprio.inc.wg amdgcn.s.buffer.prefetch.data amdgcn.global.prefetch amdgcn.flat.prefetch "
     "amdgcn.s.ttracedata amdgcn.s.incperflevel amdgcn.s.decperflevel amdgcn.s.wait.event.export.ready "
     "dbg.value dbg.declare dbg.label dbg.assign lifetime.start lifetime.end "
-    "donothing sideeffect experimental.noalias.scope.decl prefetch amdgcn.s.dcache.inv amdgcn.buffer.wbinvl1 "
+    "donothing sideeffect stackrestore experimental.convergence.entry experimental.convergence.anchor "
+    "experimental.convergence.loop experimental.noalias.scope.decl prefetch amdgcn.s.dcache.inv amdgcn.buffer.wbinvl1 "
     "amdgcn.s.wait.expcnt amdgcn.s.wait.samplecnt amdgcn.s.wait.bvhcnt amdgcn.s.wait.kmcnt "
     "amdgcn.s.sleep.var amdgcn.s.monitor.sleep amdgcn.s.wakeup.barrier amdgcn.s.dcache.inv.vol amdgcn.s.dcache.wb "
     "amdgcn.s.dcache.wb.vol amdgcn.buffer.wbinvl1.vol amdgcn.s.ttracedata.imm "
@@ -341,6 +343,7 @@ TABLE: dict[str, Builder] = {
     "ptr.annotation": _copy_first,
     "threadlocal.address": _copy_first,
     "is.constant": _constant(0),
+    "stacksave": _constant(0),
     "objectsize": _constant(-1 & 0xFFFFFFFF),
     "amdgcn.kernarg.segment.ptr": _from_machine(lambda m: m.launch.kernarg_pointer()),
     "amdgcn.addrspacecast.nonnull": _cast_nonnull,
@@ -354,6 +357,7 @@ TABLE: dict[str, Builder] = {
     **lanes.TABLE,
     **mathfn.TABLE,
     **packed.TABLE,
+    **vector_calls.TABLE,
     **memcpy.TABLE,
 }
 

@@ -153,17 +153,19 @@ class Module:
 
     Attributes:
         lines: The text, line by line.
+        aliases: Other names of variables.
         metadata: ``!N`` to the text of its definition.
         attr_groups: ``N`` of ``#N`` to its attributes.
     """
 
-    __slots__ = ("attr_groups", "functions", "globals", "lines", "metadata", "named_types", "source_name")
+    __slots__ = ("aliases", "attr_groups", "functions", "globals", "lines", "metadata", "named_types", "source_name")
 
     def __init__(self, text: str, source_name: str) -> None:
         self.lines = text.split("\n")
         self.source_name = source_name
         self.functions: dict[str, Function] = {}
         self.globals: dict[str, Global] = {}
+        self.aliases: dict[str, str] = {}
         self.named_types: dict[str, Type] = {}
         self.metadata: dict[str, str] = {}
         self.attr_groups: dict[str, dict[str, str]] = {}

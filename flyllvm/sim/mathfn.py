@@ -257,6 +257,12 @@ _THREE: dict[str, FnOf] = {
 #: Functions that change no more than the sign.
 _MOVES = frozenset({"fabs", "copysign", "arithmetic.fence"})
 
+
+def function(name: str) -> FnOf:
+    """The function of a type behind a call of one operand: ``sin``."""
+    return _ONE[name]
+
+
 TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
     **{name: elementwise(fn, 1, name not in _MOVES) for name, fn in _ONE.items()},
     **{name: elementwise(fn, 2, name not in _MOVES) for name, fn in _TWO.items()},

@@ -1,5 +1,7 @@
 """Integer overflow, on request: results that break ``nuw`` / ``nsw``, and addresses that wrapped.
 
+So are the other promises of instructions: ``exact``, ``disjoint``, ``nneg``, ``samesign``.
+
 An instruction counts as address arithmetic if its result reaches the index or offset of a memory access.  It wraps
 when the exact result fits the type neither as an unsigned nor as a signed number (adding a negative offset is fine).
 """
@@ -55,7 +57,7 @@ def address_arithmetic(graph: list[Node]) -> set[str]:
 def checker(c: Compiler, inst: Inst, addresses: set[str]) -> Callable[[list[Any], Machine], None] | None:
     """The closure that checks one instruction before it runs, or ``None``."""
     if inst.op not in _CHECKED:
-        return None
+        return _promise(c, inst)
     t = ty.scalar_of(inst.type)
     bits = ty.bit_size(t)
     nuw, nsw = "nuw" in inst.flags, "nsw" in inst.flags
@@ -85,6 +87,66 @@ def checker(c: Compiler, inst: Inst, addresses: set[str]) -> Callable[[list[Any]
                       "compute the address in 64 bits")  # fmt: skip
 
     return run
+
+
+def _promise(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None] | None:
+    """The same for promises that the operands alone keep or break."""
+    broken = next((_BROKEN[inst.op, f] for f in inst.flags if (inst.op, f) in _BROKEN), None)
+    if broken is None:
+        return None
+    t = ty.scalar_of(inst.operands[0].type)
+    bits, kept = ty.bit_size(t), ty.bit_size(ty.scalar_of(inst.type))
+    slots = [c.slot(o) for o in inst.operands]
+    words = [f for f in inst.flags if (inst.op, f) in _BROKEN]
+
+    def run(r: list[Any], m: Machine) -> None:
+        values = [r[s] for s in slots]
+        for word in words:
+            bad = _BROKEN[inst.op, word](values, bits, kept)
+            _complain(m, inst, np.asarray(bad, bool), f"the operands break what '{word}' promises", f"drop {word}")
+
+    return run if bits <= 64 else None
+
+
+def _sign(a: Array, bits: int) -> Array:
+    return alu.sign_extended(a, bits) < 0
+
+
+def _inexact(values: list[Array], bits: int, kept: int) -> Array:
+    amount = np.minimum(values[1], values[1].dtype.type(bits - 1))
+    return (values[0] >> amount) << amount != values[0]
+
+
+def _remainder(signed: bool) -> Callable[[list[Array], int, int], Array]:
+    def broken(values: list[Array], bits: int, kept: int) -> Array:
+        a, b = ((alu.sign_extended(v, bits) if signed else v) for v in values)
+        return np.where(b == 0, 0, np.fmod(a, np.where(b == 0, b.dtype.type(1), b))) != 0
+
+    return broken
+
+
+def _cut(values: list[Array], bits: int, kept: int) -> Array:
+    return values[0] > values[0].dtype.type((1 << kept) - 1)
+
+
+def _cut_signed(values: list[Array], bits: int, kept: int) -> Array:
+    wide = alu.sign_extended(values[0], bits).astype(np.int64)
+    return (wide < -(1 << kept - 1)) | (wide >= 1 << kept - 1)
+
+
+# Instruction and flag to a function of the operands, their width and that of the result.
+_BROKEN: dict[tuple[str, str], Callable[[list[Array], int, int], Array]] = {
+    ("udiv", "exact"): _remainder(False),
+    ("sdiv", "exact"): _remainder(True),
+    ("lshr", "exact"): _inexact,
+    ("ashr", "exact"): _inexact,
+    ("or", "disjoint"): lambda v, bits, kept: (v[0] & v[1]) != 0,
+    ("zext", "nneg"): lambda v, bits, kept: _sign(v[0], bits),
+    ("uitofp", "nneg"): lambda v, bits, kept: _sign(v[0], bits),
+    ("icmp", "samesign"): lambda v, bits, kept: _sign(v[0], bits) != _sign(v[1], bits),
+    ("trunc", "nuw"): _cut,
+    ("trunc", "nsw"): _cut_signed,
+}
 
 
 def _complain(m: Machine, inst: Inst, over: Array, what: str, fix: str) -> None:

@@ -308,6 +308,8 @@ class InstParser(ValueParser):
                 key = self.next()[1:-1]
                 attrs[key] = self.next()[1:-1] if self.accept("=") else True
             elif kind == "word" and not self.at_type():
+                if self.peek() in ("prefix", "prologue", "personality"):
+                    return attrs
                 word = self.next()
                 if self.kind() == "num":
                     attrs[word] = self.number()

@@ -22,7 +22,11 @@ def parse_module(text: str, source_name: str = "<llvm-ir>") -> Module:
 
 
 class _ModuleParser(InstParser):
-    __slots__ = ()
+    __slots__ = ("aliases",)
+
+    def __init__(self, text: str, source_name: str) -> None:
+        super().__init__(text, source_name)
+        self.aliases: dict[str, str] = {}
 
     def parse(self) -> Module:
         while self.kind() != "eof":
@@ -45,6 +49,7 @@ class _ModuleParser(InstParser):
                 self._skip_line()
             else:
                 self.error(f"expected a definition, found {text!r}")
+        self._resolve_aliases()
         for function in self.module.functions.values():
             self._resolve_attrs(function)
         return self.module
@@ -94,10 +99,14 @@ class _ModuleParser(InstParser):
         self.expect("=")
         words, space = [], 0
         while not (self.at("global") or self.at("constant")):
-            if self.at("alias") or self.at("ifunc"):
-                self.error(f"@{name}: aliases have no meaning in the simulator", "use the aliased name")
+            if self.at("alias"):
+                return self._alias(name)
+            if self.at("ifunc"):
+                self.error(f"@{name}: an ifunc has no meaning in the simulator", "use the function itself")
             word = self.expect_kind("word", "'global' or 'constant'")
             words.append(word)
+            if self.kind() == "str":  # code_model "large"
+                self.next()
             if word == "addrspace":
                 self.expect("(")
                 space = self.number()
@@ -128,6 +137,30 @@ class _ModuleParser(InstParser):
             self.error(f"@{name} is defined twice")
         self.module.globals[name] = variable
 
+    def _alias(self, name: str) -> None:
+        """``@a = alias T, ptr @b``: another name for a variable or function of this module."""
+        self.next()
+        self.parse_type()
+        self.expect(",")
+        target = self.parse_typed()
+        if not isinstance(target, Const) or target.kind != "global":
+            self.error(f"@{name} stands for an expression", "give it the name of a variable or function")
+        while self.accept(","):
+            self.next()
+            self.next()
+        self.aliases[name] = str(target.value)
+
+    def _resolve_aliases(self) -> None:
+        for name in self.aliases:
+            target, seen = name, {name}
+            while target in self.aliases and self.aliases[target] not in seen:
+                target = self.aliases[target]
+                seen.add(target)
+            if target in self.module.globals:
+                self.module.aliases[name] = target
+            elif target in self.module.functions:
+                self.module.functions[name] = self.module.functions[target]
+
     # ---- functions
 
     def _declare(self) -> None:
@@ -157,6 +190,9 @@ class _ModuleParser(InstParser):
         attrs: dict[str, Any] = {}
         while not self.at("{"):
             before = self.index
+            if self.at("prefix") or self.at("prologue") or self.at("personality"):
+                self.next()
+                self.parse_typed()
             attrs.update(self.skip_attrs(one_line))
             if self.kind() == "meta":
                 key = self.next()

@@ -117,7 +117,7 @@ def _transfer(inst: Inst, bits: Callable[[Operand], int]) -> int:
         return every if any(bits(o) for o in operands) else 0
     if op == "bitcast":
         return _recount(bits(operands[0]), _width(operands[0].type), _width(inst.type))
-    seed = every if may_overshift(inst) or op in ("fptosi", "fptoui") else 0
+    seed = every if may_overshift(inst) or op in ("fptosi", "fptoui") or _may_be_excluded(inst) else 0
     for operand in operands[1:] if op == "select" and _is_aggregate(inst.type) else operands:
         part = bits(operand)
         if part:
@@ -129,6 +129,14 @@ def elementwise_call(inst: Inst) -> bool:
     """Whether element i of the result depends only on elements i of the operands."""
     name = inst.callee or ""
     return name.startswith("llvm.") and not name.startswith("llvm.amdgcn.") and not name.startswith("llvm.vector")
+
+
+def _may_be_excluded(inst: Inst) -> bool:
+    """Whether an intrinsic is told that its operand is never zero (``ctlz``, ``cttz``) or the minimum (``abs``)."""
+    name = (inst.callee or "").removeprefix("llvm.").partition(".")[0]
+    if inst.op != "call" or name not in ("ctlz", "cttz", "abs") or not isinstance(inst.operands[1], Const):
+        return False
+    return bool(inst.operands[1].value)
 
 
 def may_overshift(inst: Inst) -> bool:
@@ -219,6 +227,10 @@ def _seed(inst: Inst, slots: list[int]) -> Callable[[list[Any]], Array] | None:
         bits = ty.bit_size(ty.scalar_of(inst.type))
         check = convert.out_of_range(inst.operands[0].type, bits, inst.op == "fptosi")
         return lambda r: check(r[slots[0]])
+    if _may_be_excluded(inst):
+        bits = ty.bit_size(ty.scalar_of(inst.type))
+        excluded = 1 << bits - 1 if ".abs." in (inst.callee or "") else 0
+        return lambda r: r[slots[0]] == excluded
     return None
 
 

@@ -152,7 +152,7 @@ class Shadow:
             inst: The instruction.
             index: Granules written, from `indices`.
             flags: ``ATOMIC`` or ``DMA``.
-            lost: Tells which lanes now read back other data than they wrote.  Waves that meet in one instruction and
+            lost: Tells which lanes now read back other data than they wrote.  Lanes that meet in one instruction and
                 write the same bytes do no harm.
             who: The wave that writes as a whole.
             excused: Granules that hold these bytes already, from another wave in the same instruction.
@@ -161,10 +161,13 @@ class Shadow:
         if self.has_dma:
             self._check_own_dma(m, inst, index, self.read.take(index, mode="clip"), waves, who)
             self._check_own_dma(m, inst, index, self.written.take(index, mode="clip"), waves, who, bool(flags & DMA))
+        atomic = bool(flags & ATOMIC)
+        overwritten = lost() if lost is not None and not atomic else None
         if self.one_wave:
             self.written[index] = stamp
+            if overwritten is not None and overwritten.any():
+                self._report_lanes(m, inst, index, overwritten, who)
             return
-        atomic = bool(flags & ATOMIC)
         for kind in (self.written, self.read):
             old: Array = kind.take(index, mode="clip")
             if not self.sync.uniform:  # the others are in `each`
@@ -181,17 +184,18 @@ class Shadow:
                 self._note_each("atomic writes", index, stamp, waves)
         self.written[index] = stamp
         got = self.written.take(index, mode="clip")
-        if np.array_equal(got, np.broadcast_to(stamp, got.shape)):
+        if overwritten is not None and not overwritten.any():
             return
         differs = (got ^ stamp) & np.uint64(WAVE_BITS) != 0
         if atomic:
             self.written[np.broadcast_to(index, differs.shape)[differs]] |= np.uint64(SEVERAL)
             return
-        if lost is not None:
-            overwritten = lost()
+        if overwritten is not None:
             differs &= overwritten[..., None] if differs.ndim > overwritten.ndim else overwritten
         if differs.any():
             self._report(m, inst, index, differs, got, waves, who)
+        if overwritten is not None:
+            self._report_lanes(m, inst, index, overwritten, who)
 
     def is_of(self, index: Array, inst: Inst) -> Array:
         """Which granules an instruction wrote last."""
@@ -323,6 +327,13 @@ class Shadow:
             f"'{m.program.text_of(other)}' at {m.program.where(other)}"
         )
         m.fault(inst, what, _lanes(m, race, index, who), self._advice(m, stamp))
+
+    def _report_lanes(self, m: Machine, inst: Inst, index: Array, lanes: Array, who: Who | None) -> None:
+        """Lanes of one wave that stored to a place where another one stored something else."""
+        bad = np.broadcast_to(lanes[..., None] if index.ndim in (2, 4) else lanes, index.shape)
+        what = f"race: lanes of one wave store different values to {m.lds_name(index, bad)} at once"
+        fix = "give every lane its own place, let one lane store, or use an atomic"
+        m.fault(inst, what, _lanes(m, bad, index, who), fix)
 
     def _advice(self, m: Machine, stamp: int) -> str:
         phase = int(np.max(self.sync.phase))

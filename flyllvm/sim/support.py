@@ -58,6 +58,8 @@ def _reason(inst: Inst) -> str | None:
     for t in (inst.type, *(o.type for o in inst.operands)):
         if ty.scalar_of(t) is ty.FP128:
             return "fp128 does not exist on AMDGPU"
+        if getattr(ty.scalar_of(t), "space", 0) == 9:
+            return "structured buffer pointers (address space 9) have no meaning in the simulator"
     return None
 
 
