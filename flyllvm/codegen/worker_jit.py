@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Kernels whose code is kept; each has a register file of some hundred kilobytes.
 _MOST_CODES = 16
+# A larger shared file is not kept mapped.
+_KEPT_BYTES = 1 << 26
 _codes: dict[str, Code] = {}
 _shared: list[tuple[tuple[str, int], Any, int]] = []
 
@@ -39,7 +41,12 @@ class Code:
         features = llvm.get_host_cpu_features().flatten()
         machine = target.create_target_machine(llvm.get_host_cpu_name(), features, opt=opt_level, jit=True)
         self._engine = llvm.create_mcjit_compiler(module, machine)
-        self._engine.finalize_object()
+        # The loops over lanes are as they should be; reducing their strength takes a third of the time.
+        llvm.set_option("flyllvm", "-disable-lsr=1")
+        try:
+            self._engine.finalize_object()
+        finally:
+            llvm.set_option("flyllvm", "-disable-lsr=0")
         prototype = ctypes.CFUNCTYPE(
             ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
         )
@@ -77,18 +84,22 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         return {"unknown": True}
     _codes[request["key"]] = code  # the one used last is dropped last
     try:
-        shared = _map(request["path"], request["size"])
+        memory, shared = _map(request["path"], request["size"])
     except (OSError, ValueError) as e:
         return {"error": f"the shared memory {request['path']} cannot be mapped: {e}", "stage": "host code"}
+    if request["size"] > _KEPT_BYTES:
+        _shared.clear()  # unmapped when this call is over
     start = time.perf_counter()
     status = code.function(shared, shared + request["heap_at"], code.state, request["first"], request["count"])
-    return {"status": status, "wall_ms": (time.perf_counter() - start) * 1e3}
+    wall_ms = (time.perf_counter() - start) * 1e3
+    del memory
+    return {"status": status, "wall_ms": wall_ms}
 
 
-def _map(path: str, size: int) -> int:
-    """Address of a file's content; the last file stays mapped."""
+def _map(path: str, size: int) -> tuple[Any, int]:
+    """A file's content and its address; the last file stays mapped."""
     if _shared and _shared[0][0] == (path, size):
-        return _shared[0][2]
+        return _shared[0][1:]
     _shared.clear()
     fd = os.open(path, os.O_RDWR)
     try:
@@ -96,4 +107,4 @@ def _map(path: str, size: int) -> int:
     finally:
         os.close(fd)
     _shared.append(((path, size), memory, address_of(memory)))
-    return _shared[0][2]
+    return _shared[0][1:]

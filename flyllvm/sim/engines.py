@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from .run import Setup
 
 ENGINES = ("auto", "numpy", "jit")
-# A launch of that many lanes gets the second engine at once; a smaller one when its code is there, or after its
-# kernel ran that long on the first: about what compiling costs.
-_MANY_LANES = 1 << 16
+# A kernel gets the second engine after it ran that long on the first, over all launches: about what compiling costs.
 _SLOW_SECONDS = 0.3
 
 
@@ -50,7 +48,7 @@ class Choice:
             SimError, CodegenError: With ``engine='jit'``: what is not covered, or why the worker cannot run.
         """
         setup, report = self.setup, self.setup.report
-        if self.runner is None or not self._pays(total - first):
+        if self.runner is None or not self._pays():
             return False
         runner, self.runner = self.runner, None
         try:
@@ -74,14 +72,13 @@ class Choice:
             report.engine_note = f"the second engine gave up: {runner.reason}"
         return done
 
-    def _pays(self, groups: int) -> bool:
+    def _pays(self) -> bool:
         """Whether the second engine is worth its compile time."""
         launch = self.setup.launch
         known = launch.program.host_code.get((launch.block, launch.dynamic_lds_bytes))
         if self.strict or (known is not None and not isinstance(known, SimError)):
             return True
-        spent = launch.program.numpy_seconds + time.perf_counter() - self.start
-        return groups * launch.block_lanes >= _MANY_LANES or spent > _SLOW_SECONDS
+        return launch.program.numpy_seconds + time.perf_counter() - self.start > _SLOW_SECONDS
 
     def close(self) -> None:
         """Notes the time of the first engine."""

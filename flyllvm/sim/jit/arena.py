@@ -12,6 +12,9 @@ import numpy as np
 
 from ..values import Array
 
+# A larger file is not kept for the next run.
+_KEPT_BYTES = 1 << 26
+
 
 class Arena:
     """A shared file.
@@ -32,6 +35,12 @@ class Arena:
         if size > self.size or self._owner != os.getpid():  # a forked child must not write into its parent's
             self._make(max(1 << 20, 1 << (size - 1).bit_length()))
         return np.frombuffer(self._memory, np.uint8)
+
+    def trim(self) -> None:
+        """Gives a large file back to the system."""
+        if self.size > _KEPT_BYTES and self._owner == os.getpid():
+            os.close(self._fd)
+            self._memory, self.size, self._owner = None, 0, 0
 
     def _make(self, size: int) -> None:
         if self._owner == os.getpid():

@@ -77,26 +77,33 @@ class Runner:
 
         Raises:
             SimError: The kernel uses what this engine does not cover.
+            CodegenError: The worker cannot make or run the code; memory is as before.
         """
         start = time.perf_counter()
         code = host_code(self.launch.program, self.launch.block, self.launch.dynamic_lds_bytes)
         self.compile_seconds += time.perf_counter() - start
         control = self._control(code)
-        heap = self.launch.heap.data
         heap_at = -(-control.size // _PAGE) * _PAGE
         with _ARENA.lock:
-            memory = _ARENA.view(heap_at + heap.size)
-            memory[: control.size] = control
-            memory[heap_at : heap_at + heap.size] = heap
             try:
-                status = self._batches(code, heap_at, first, total, progress)
-            except CodegenError as e:
-                self.reason = e.what
-                return False
-            if status != module.DONE:
-                self.reason = _WHY.get(status, f"status {status}")
-                return False
-            self._take(code, memory[: control.size].copy(), memory[heap_at : heap_at + heap.size])
+                return self._on_copy(code, control, heap_at, first, total, progress)
+            finally:
+                _ARENA.trim()
+
+    def _on_copy(
+        self, code: module.HostCode, control: Array, heap_at: int, first: int, total: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> bool:  # fmt: skip
+        """Runs on a copy of memory, and takes the results over if all went well."""
+        heap = self.launch.heap.data
+        memory = _ARENA.view(heap_at + heap.size)
+        memory[: control.size] = control
+        memory[heap_at : heap_at + heap.size] = heap
+        status = self._batches(code, heap_at, first, total, progress)
+        if status != module.DONE:
+            self.reason = _WHY.get(status, f"status {status}")
+            return False
+        self._take(code, memory[: control.size].copy(), memory[heap_at : heap_at + heap.size])
         return True
 
     def _batches(

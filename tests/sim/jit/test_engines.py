@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flyllvm import host
 from flyllvm.codegen.client import default_pool
-from flyllvm.errors import LaunchError, SimError
-from flyllvm.sim import simulate
+from flyllvm.errors import CodegenError, LaunchError, SimError
+from flyllvm.sim import engines, simulate
+from flyllvm.sim.jit import engine
 from tests.sim.both import LANES, Function, interesting
 from tests.sim.engines import Comparing, both
 from tests.sim.kernels import FENCED_BARRIER, exchange, gemm, kernel
@@ -246,10 +248,10 @@ OUTSIDE = kernel(
 )  # fmt: skip
 def test_a_fault_is_reported_in_the_same_words(text: str, what: str) -> None:
     errors = []
-    for engine in ("numpy", "jit") if "endless" not in what else ("numpy", "auto"):
+    for name in ("numpy", "jit") if "endless" not in what else ("numpy", "auto"):
         out = np.zeros(255 if text is OUTSIDE else 256, np.int32)
         with pytest.raises(SimError) as caught:
-            simulate(text, grid=1, block=256, args=[out], checks="none", engine=engine, max_steps=20000)
+            simulate(text, grid=1, block=256, args=[out], checks="none", engine=name, max_steps=20000)
         errors.append(str(caught.value))
         assert not out.any()
     assert errors[0] == errors[1]
@@ -287,23 +289,29 @@ def test_what_is_not_covered_is_named_before_anything_runs() -> None:
     assert not out.any()
 
 
-def test_auto_takes_the_second_engine_where_nothing_needs_the_first() -> None:
+MANY = kernel("""\
+  %g = call i32 @llvm.amdgcn.workgroup.id.x()
+  %b = mul i32 %g, 256
+  %i = add i32 %b, %t
+  %po = getelementptr i32, ptr addrspace(1) %out, i32 %i
+  store i32 %i, ptr addrspace(1) %po, align 4
+  ret void
+""")
+
+
+def test_auto_takes_the_second_engine_where_nothing_needs_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     out = np.zeros(1 << 17, np.int32)
-    text = kernel("""\
-      %g = call i32 @llvm.amdgcn.workgroup.id.x()
-      %b = mul i32 %g, 256
-      %i = add i32 %b, %t
-      %po = getelementptr i32, ptr addrspace(1) %out, i32 %i
-      store i32 %i, ptr addrspace(1) %po, align 4
-      ret void
-    """)
-    launch = {"grid": 512, "block": 256, "args": [out]}
+    text, launch = MANY + "; auto\n", {"grid": 512, "block": 256, "args": [out]}
+    first = simulate(text, checks="none", **launch)
+    assert (first.engine, first.compile_seconds) == ("numpy", 0.0)  # over in no time
+    monkeypatch.setattr(engines, "_SLOW_SECONDS", 0.0)
     assert simulate(text, **launch).engine == "numpy"  # the default checkers
     report = simulate(text, checks="none", **launch)
     assert report.engine == "jit"
     assert report.compile_seconds > 0
     assert "engine: jit, host code made in" in report.render()
-    again = simulate(text, checks="none", **launch)
+    monkeypatch.setattr(engines, "_SLOW_SECONDS", 1e9)
+    again = simulate(text, checks="none", **launch)  # the code is there
     assert again.engine == "jit"
     assert again.compile_seconds < report.compile_seconds
     assert simulate(text, checks="none", profile=True, **launch).engine == "numpy"
@@ -311,17 +319,51 @@ def test_auto_takes_the_second_engine_where_nothing_needs_the_first() -> None:
     assert (out == np.arange(out.size)).all()
 
 
-def test_auto_takes_the_first_engine_for_what_the_second_does_not_cover() -> None:
+def test_the_second_engine_takes_over_between_workgroups(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = np.zeros(1 << 17, np.int32)
+    text, launch = MANY + "; on the way\n", {"grid": 512, "block": 256, "args": [out], "checks": "none"}
+
+    def after_a_chunk(done: int, total: int) -> None:
+        monkeypatch.setattr(engines, "_SLOW_SECONDS", 0.0)
+
+    monkeypatch.setattr(engines, "_SLOW_SECONDS", 1e9)
+    report = simulate(text, progress=after_a_chunk, **launch)
+    assert report.engine == "numpy, then jit"
+    assert (out == np.arange(out.size)).all()
+    assert report.instructions == simulate(text, engine="numpy", **launch).instructions
+
+
+def test_auto_takes_the_first_engine_for_what_the_second_does_not_cover(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_SLOW_SECONDS", 0.0)
     out = np.zeros(1, np.int32)
-    report = simulate(TICKET, grid=1024, block=64, args=[out], checks="none")
+    report = simulate(TICKET, grid=4, block=64, args=[out], checks="none")
     assert report.engine == "numpy"
     assert "the result of an atomic add" in report.engine_note
-    assert out[0] == 65536
+    assert out[0] == 256
 
 
-def test_a_small_launch_is_not_compiled() -> None:
-    report = simulate(exchange(), grid=1, block=256, args=[np.zeros(256, np.int32)], checks="none")
-    assert (report.engine, report.compile_seconds) in (("numpy", 0.0), ("jit", report.compile_seconds))
+def test_large_memory_is_given_back() -> None:
+    out = np.zeros(1 << 25, np.int32)
+    simulate(MANY, grid=64, block=256, args=[out], checks="none", engine="jit")
+    assert (out[: 64 * 256] == np.arange(64 * 256)).all()
+    assert not out[64 * 256 :].any()
+    assert engine._ARENA.size == 0
+    both(exchange(), grid=1, block=256, args=[np.zeros(256, np.int32)])
+
+
+def test_a_worker_that_dies_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*args: object) -> None:
+        raise CodegenError("the worker that runs host code ended its process with SIGSEGV", fix="use engine='numpy'")
+
+    monkeypatch.setattr(host, "run", die)
+    monkeypatch.setattr(engines, "_SLOW_SECONDS", 0.0)
+    out = np.zeros(256, np.int32)
+    report = simulate(exchange(), grid=1, block=256, args=[out], checks="none")
+    assert report.engine == "numpy"
+    assert "ended its process with SIGSEGV" in report.engine_note
+    assert (out == np.arange(256)[::-1]).all()
+    with pytest.raises(CodegenError, match="use engine='numpy'"):
+        simulate(exchange(), grid=1, block=256, args=[out], checks="none", engine="jit")
 
 
 def test_code_is_loaded_again_into_a_new_worker() -> None:
