@@ -274,7 +274,7 @@ def _by_types(rows: list[MmaRow]) -> str:
 class RowMma(MmaAtomOp):
     """The atom of a row.  A family sets ``mnemonic`` and ``table`` and says in which order arguments go."""
 
-    __slots__ = ("checked_on_hardware", "row", "targets", "wave")
+    __slots__ = ("_result", "_short", "checked_on_hardware", "row", "targets", "wave")
 
     table: MmaTable
     row: MmaRow
@@ -291,6 +291,8 @@ class RowMma(MmaAtomOp):
         a, b, acc = (element_type(name) for name in row.elements)
         self.types = (a, b, acc, element_type(row.result))
         self.layout_a, self.layout_b, self.layout_c = row.layouts
+        self._short = row.intrinsic.removeprefix("llvm.")
+        self._result = self.result_type()
 
     @property
     def thr_layout(self) -> Layout:
@@ -328,8 +330,7 @@ class RowMma(MmaAtomOp):
         """Bitcasts to the intrinsic's types, the call, and back."""
         ca, cb, cc = self.row.carriers
         args = self.arguments(em, state, em.bitcast(a, ca), em.bitcast(b, cb), em.bitcast(c, cc))
-        result = em.intrinsic(self.row.intrinsic.removeprefix("llvm."), self.row.result_carrier, args)
-        return em.bitcast(result, self.result_type())
+        return em.bitcast(em.intrinsic(self._short, self.row.result_carrier, args), self._result)
 
     def describe(self) -> dict[str, object]:
         """The row as ``flyllvm atoms --json`` prints it.

@@ -165,15 +165,17 @@ class IntrinsicCall:
     """What is known of calls of one overload with one signature.
 
     Attributes:
+        name: Full name.
         head: ``call RESULT @NAME``.
         imms: Positions of operands that must be constants.
         pure, uniform: As in ``Intrinsic``.
         declaration: The ``declare`` line.
     """
 
-    __slots__ = ("declaration", "head", "imms", "pure", "uniform")
+    __slots__ = ("declaration", "head", "imms", "name", "pure", "uniform")
 
     def __init__(self, name: str, result: str, args: Sequence[str], known: Intrinsic | None) -> None:
+        self.name = name
         self.head = f"call {result} @{name}"
         self.declaration = f"declare {result} @{name}({', '.join(args)})"
         self.imms = known.imms if known is not None else ()

@@ -140,10 +140,10 @@ def _mma(lw: Lowering, op: Op) -> None:
 
 
 def _mma_ssa(lw: Lowering, op: Op) -> None:
-    atom, *operands = op.operands
+    atom, a_value, b_value, c_value = op.operands
     payload: Any = payload_of(atom.type)
     lw.check_target(payload)
-    a, b, c = (lw.get(v) for v in operands)
+    a, b, c = lw.get(a_value), lw.get(b_value), lw.get(c_value)
     result = op.results[0]
     made = payload.emit_atom_call_ssa(lw.em, _state(lw, atom), a, b, c)
     lw.values[result] = _result(lw, payload, made, result.type)

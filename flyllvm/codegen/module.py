@@ -99,7 +99,7 @@ class ModuleBuilder:
                 raise (e.at(loc) if loc.frames else e) from None
             self.calls[key] = call
         if self.facts is not None:
-            self.facts.intrinsics.add(f"llvm.{name}")
+            self.facts.intrinsics.add(call.name)
         for i in call.imms:
             if args[i].const is None:
                 raise _not_constant(name, i, loc)

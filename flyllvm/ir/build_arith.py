@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
 from math import gcd
 
 from . import types as t
@@ -30,6 +32,7 @@ class ArithBuilder:
 
     if TYPE_CHECKING:
         ints: dict[tuple[int, str], Value]
+        starts: dict[Value, list[int]]
 
         def emit(
             self,
@@ -186,15 +189,21 @@ class ArithBuilder:
             elif op.name == "vector.extract_strided_slice":
                 position, v = position + op.attrs["offset"], op.operands[0]
             else:
-                for part in op.operands:
-                    if position < t.count_of(part.type):
-                        v = part
-                        break
-                    position -= t.count_of(part.type)
+                v, start = self._part(v, position)
+                position -= start
             if isinstance(v.type, t.ScalarType):
                 return v
             op = v.op
         return self._plain_extract(v, position)
+
+    def _part(self, v: Value, position: int) -> tuple[Value, int]:
+        """The operand of a concatenation that holds an element, and where it starts."""
+        parts = v.op.operands if v.op is not None else []
+        starts = self.starts.get(v)
+        if starts is None:
+            starts = self.starts[v] = [0, *accumulate([t.count_of(p.type) for p in parts[:-1]])]
+        index = bisect_right(starts, position) - 1
+        return parts[index], starts[index]
 
     def _plain_extract(self, v: Value, position: int) -> Value:
         return self.emit("vector.extract", [v], [t.scalar_of(v.type)], {"position": position}).results[0]
@@ -217,12 +226,9 @@ class ArithBuilder:
         if size == 1:
             return self.extract(v, offset)
         if v.op is not None and v.op.name == "vector.concat":
-            start = 0
-            for part in v.op.operands:
-                count = t.count_of(part.type)
-                if start <= offset and offset + size <= start + count:
-                    return self.vector_slice(part, offset - start, size)
-                start += count
+            part, start = self._part(v, offset)
+            if offset + size <= start + t.count_of(part.type):
+                return self.vector_slice(part, offset - start, size)
         if v.op is not None and v.op.name == "vector.extract_strided_slice":
             return self.vector_slice(v.op.operands[0], v.op.attrs["offset"] + offset, size)
         if v.op is not None and v.op.name == "arith.constant":

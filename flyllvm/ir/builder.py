@@ -60,6 +60,8 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
         self._static_layouts: dict[object, Value] = {}
         #: Integer constants by number and type.
         self.ints: dict[tuple[int, str], Value] = {}
+        #: Where the operands of a concatenation start.
+        self.starts: dict[Value, list[int]] = {}
         self.check: Callable[[Op], None] | None = None
         self.limit = self.room = trace_limit()
         self.turns = 0

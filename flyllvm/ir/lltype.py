@@ -81,9 +81,16 @@ def ptr(space: int) -> LLType:
     return _intern(f"ptr addrspace({space})" if space else "ptr", "ptr", _POINTER_BITS[space], space=space)
 
 
+_VECTORS: dict[tuple[int, LLType], LLType] = {}
+
+
 def vec(count: int, elem: LLType) -> LLType:
     """A vector of ``count`` elements; count 1 gives ``<1 x T>``, see ``vec_or_scalar``."""
-    return _intern(f"<{count} x {elem.text}>", "vector", count * elem.bits, elem, count)
+    found = _VECTORS.get((count, elem))
+    if found is None:
+        made = _intern(f"<{count} x {elem.text}>", "vector", count * elem.bits, elem, count)
+        found = _VECTORS.setdefault((count, elem), made)
+    return found
 
 
 def vec_or_scalar(count: int, elem: LLType) -> LLType:

@@ -34,6 +34,8 @@ class Expander(Rewriter):
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
         super().__init__(kernel, target)
+        # The views of atom calls, by the block that they are made in, pointer and layout: unrolled steps share them.
+        self._views: dict[tuple[Any, ...], dict[Any, Value]] = {}
         self.handlers = {
             "fly.copy": self._copy,
             "fly.gemm": self._gemm,
@@ -105,6 +107,8 @@ class Expander(Rewriter):
                 per_call = _per_call(payload.bit_size, elem, op)
                 src, dst = (_split_atom(m, per_call, op) for m in (src, dst))
             _same_steps(src, dst, op)
+            for m in (src, dst):
+                m.made = self._made(m.ptr, m.value, m.rest)
             pred_at = None if pred is None else self._predicates(pred, src, op)
             steps = int(size(src.rest)) if src.rest is not None else 1
             checked: set[tuple[int, ...]] = set()
@@ -134,6 +138,12 @@ class Expander(Rewriter):
             )
         return lambda i: self.b.ptr_load(self.b.add_offset(ptr, _offset(crd2idx(i, layout), op)))
 
+    def _made(self, ptr: Value, *layouts: Any) -> dict[Any, Value]:
+        """The views that were made of a pointer and layouts in this block, by step; run-time layouts share none."""
+        if not all([layout is None or layout.is_static for layout in layouts]):
+            return {}
+        return self._views.setdefault((id(self.b.block), ptr, *layouts), {})
+
     # --- gemm ------------------------------------------------------------------------------------
 
     def _gemm(self, op: Op) -> None:
@@ -141,6 +151,8 @@ class Expander(Rewriter):
             atom = _atom_value(op.operands[0])
             views = [view_of(self.b, v) for v in op.operands[1:]]
             grids = [_Grid(p, lay, name, op) for (p, lay), name in zip(views, "dabc", strict=True)]
+            for grid in grids:
+                grid.made = self._made(grid.ptr, grid.layout)
             d, a, b, c = grids
             m, n, k = _gemm_bounds(d, a, b, c, op)
             seen: set[tuple[int, int]] = set()
@@ -152,7 +164,7 @@ class Expander(Rewriter):
                 cv = dv if acc is d or d.ptr is c.ptr else c.at(self.b, im, in_)
                 operands = [atom, dv, a.at(self.b, im, ik), b.at(self.b, in_, ik), cv]
                 made = self.b.emit("fly.mma_atom_call", operands)
-                kinds = tuple(id(v.type) for v in operands)
+                kinds = tuple([id(v.type) for v in operands])
                 # The first call of operands of these types is verified for all of them.
                 made.checked = kinds in checked
                 checked.add(kinds)
@@ -163,9 +175,16 @@ class _Modes:
 
     def __init__(self, ptr: Value, value: Any, rest: Layout | None) -> None:
         self.ptr, self.value, self.rest = ptr, value, rest
+        self.made: dict[Any, Value] = {}
 
     def at(self, b: Builder, i: int, op: Op) -> Value:
         """The view of atom call ``i``."""
+        found = self.made.get(i)
+        if found is None:
+            found = self.made[i] = self._view(b, i, op)
+        return found
+
+    def _view(self, b: Builder, i: int, op: Op) -> Value:
         offset = 0 if self.rest is None else _offset(crd2idx(i, self.rest), op)
         if isinstance(self.value, ComposedLayout):
             start, plain = _flattened(self.value, offset, op)
@@ -270,16 +289,16 @@ class _Grid:
         if len(self.modes) > 2:
             raise op.fail(f"operand {name} has rank {len(shape)}", "use (V,M,N), (V,M,K), (V,N,K) or rank 1")
         self.counts = [int(size(mode)) for mode in self.modes]
-        self._cache: dict[tuple[int, ...], Value] = {}
+        self.made: dict[Any, Value] = {}
 
     def at(self, b: Any, i: int, j: int) -> Value:
         key = (i, j)
-        found = self._cache.get(key)
+        found = self.made.get(key)
         if found is None:
             offset: Any = 0
             for mode, index in zip(self.modes, (i, j), strict=False):
                 offset = offset + crd2idx(index, mode)
-            found = self._cache[key] = b.make_view(b.add_offset(self.ptr, offset), self.value)
+            found = self.made[key] = b.make_view(b.add_offset(self.ptr, offset), self.value)
         return found
 
 
