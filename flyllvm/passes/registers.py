@@ -65,14 +65,19 @@ _NUMBERS = ("arith.", "vector.", "math.")
 
 
 class Registers:
-    """Register memory of a kernel: roots, the place every pointer names, cells written by regions."""
+    """Register memory of a kernel: roots, the place every pointer names, cells written by regions.
+
+    Attributes:
+        cells: (root, cell) of the views of promoted roots that are exactly one cell, by ``id`` of the view.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self._places: dict[int, tuple[Root, int] | None] = {}
         self._spans: dict[int, tuple[Root, int, int] | None] = {}
         self._roots: dict[int, Root] = {}
         self._written: dict[int, list[tuple[Root, int, int]]] = {}
-        self._together: list[list[Root]] = []
+        self._together: dict[tuple[Root, ...], None] = {}
+        self._accessed: set[int] = set()
         self._counts: dict[object, int | None] = {}
         for op in kernel.walk():
             self._visit(op)
@@ -80,6 +85,12 @@ class Registers:
         for root in self._roots.values():
             if root.ok:
                 root.cut()
+        self.cells: dict[int, tuple[Root, int]] = {}
+        for view, span in self._spans.items():
+            if span is not None and span[0].ok:
+                cell = span[0].cell_at(span[1], span[2])
+                if cell is not None:
+                    self.cells[view] = (span[0], cell)
 
     def kept(self) -> int:
         """How many roots stay in memory."""
@@ -220,13 +231,23 @@ class Registers:
         self._atom(op, copy_payload(op), views)
 
     def _mma(self, op: Op) -> None:
-        d, a, b, c = op.operands[1:]
-        self._atom(op, mma_payload(op).op, [(d, True), (a, False), (b, False), (c, False)])
-        spans = [self._spans.get(id(v)) for v in (d, a, b, c)]
-        if any(span is None for span in spans):
+        _, d, a, b, c = op.operands
+        get = self._spans.get
+        of_d, of_a, of_b, of_c = get(id(d)), get(id(a)), get(id(b)), get(id(c))
+        if of_d is None or of_a is None or of_b is None or of_c is None:
+            self._atom(op, mma_payload(op).op, [(d, True), (a, False), (b, False), (c, False)])
             for v in (d, a, b, c):
                 self._spoil(v)
-        self._together.append([span[0] for span in spans if span is not None])
+            self._together[tuple([span[0] for span in (of_d, of_a, of_b, of_c) if span is not None])] = None
+            return
+        self._together[(of_d[0], of_a[0], of_b[0], of_c[0])] = None
+        views = (id(d), id(a), id(b), id(c))
+        if self._accessed.issuperset(views) and hasattr(mma_payload(op).op, "emit_atom_call_ssa"):
+            # Unrolled calls share their views: these are inside their roots.
+            self._written[id(op)] = [of_d]
+            return
+        self._atom(op, mma_payload(op).op, [(d, True), (a, False), (b, False), (c, False)])
+        self._accessed.update(views)
 
 
 def contiguous(layout: object) -> int | None:

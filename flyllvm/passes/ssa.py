@@ -182,6 +182,14 @@ class Promoter(Rewriter):
 
     def _mma(self, op: Op) -> None:
         atom, d, a, b, c = op.operands
+        get = self.regs.cells.get
+        cell, of_a, of_b, of_c = get(id(d)), get(id(a)), get(id(b)), get(id(c))
+        if cell is not None and of_a is not None and of_b is not None and of_c is not None:
+            values = [self._cell(*of_a), self._cell(*of_b), self._cell(*of_c)]
+            made = self.b.emit("fly.mma_atom_call_ssa", [atom, *values], [cell[0].cell_type(cell[1])])
+            self._trust(made)
+            self.env[cell] = made.results[0]
+            return
         spans = [self.regs.span(v) for v in (d, a, b, c)]
         target, *sources = spans
         if target is None or any(s is None for s in sources):
