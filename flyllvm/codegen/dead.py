@@ -11,32 +11,36 @@ _PURE = frozenset(
     "extractelement insertelement shufflevector extractvalue insertvalue fptrunc fpext sitofp uitofp fptosi fptoui "
     "fadd fsub fmul fneg ptrtoint inttoptr addrspacecast".split()
 )
-# What may stand beside a name; a regular expression would be as fast, but its package is dear to import.
-_BESIDE = str.maketrans("(),[]{}<>", " " * 9)
+# What may stand behind a name.  A regular expression would be as fast, but its package is dear to import.
+_BEHIND = ",)]}>"
 
 
 def _names(text: str) -> list[str]:
-    """The generated names in a text: ``%v`` and a number."""
-    return [w for w in text.translate(_BESIDE).split() if w[:2] == "%v" and w[2:].isdecimal()]
+    """The generated names in a text, ``%v`` and a number, as the numbers; and what stands before the first of them."""
+    for char in _BEHIND:
+        text = text.replace(char, " ")
+    return [piece[: piece.find(" ")] for piece in f"{text} ".split("%v")]
 
 
 def drop_dead(segments: list[list[str]]) -> list[str]:
     """The lines of a function body without the pure instructions that nothing needs."""
     lines = [line for segment in segments for line in segment]
-    needs: dict[str, list[str]] = {}
+    needs: dict[str, str] = {}
     defines: list[str] = []
-    live: set[str] = set()
+    needed: list[str] = []
     for line in lines:
-        name, _, value = line.partition(" = ")
-        if name[:4] == "  %v" and value.partition(" ")[0] in _PURE:
-            needs[name[2:]] = _names(value)
-            defines.append(name[2:])
-        else:
-            live.update(_names(line))
-            defines.append("")
+        if line[2:4] == "%v":
+            name, _, value = line.partition(" = ")
+            if value[: value.find(" ")] in _PURE:
+                needs[name[4:]] = value
+                defines.append(name[4:])
+                continue
+        needed.append(line)
+        defines.append("")
+    live = set(_names(" ".join(needed)))
     work = list(live)
     while work:
-        for name in needs.get(work.pop(), ()):
+        for name in _names(needs.get(work.pop(), "")):
             if name not in live:
                 live.add(name)
                 work.append(name)
