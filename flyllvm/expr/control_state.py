@@ -7,7 +7,7 @@ before a body runs and put back after it.
 
 from __future__ import annotations
 
-from operator import is_
+from _operator import is_
 from types import CodeType, FunctionType, MethodType
 
 from ..ir.location import is_author_file

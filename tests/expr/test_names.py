@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
+from typing import Any
 
 import pytest
 
@@ -94,10 +97,16 @@ def test_absent_names_say_what_to_use() -> None:
         assert use in str(e.value)
 
 
-def test_words_that_are_loaded_later_are_those_of_their_modules() -> None:
-    for name, home in fx._HOMES.items():
-        assert getattr(fx, name) is getattr(importlib.import_module(f"flyllvm.expr.{home}"), name)
-    assert set(fx._HOMES) <= set(dir(fx)) and {"gpu", "rocdl"} <= set(dir(fx))
+@pytest.mark.parametrize("words", [fx, fx.rocdl], ids=["expr", "rocdl"])
+def test_words_that_are_loaded_later_are_those_of_their_modules(words: Any) -> None:
+    for name, home in words._HOMES.items():
+        assert getattr(words, name) is getattr(importlib.import_module(f"flyllvm.expr.{home}"), name)
+    assert {*words._HOMES, *words._MODULES} <= set(dir(words))
+
+
+def test_a_word_with_the_name_of_a_module_is_the_word() -> None:
+    code = "import flyllvm.expr as fx; fx.rocdl.cvt_pk_f32_fp8; print(callable(fx.rocdl.convert), callable(fx.copy))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True True\n"
 
 
 def test_a_star_import_brings_every_word() -> None:

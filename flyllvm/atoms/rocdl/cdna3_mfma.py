@@ -18,8 +18,6 @@ the i8 and xf32 rows that the calculator's published maps leave out follow the r
 
 from __future__ import annotations
 
-from functools import cache
-
 from ...errors import AtomError
 from ...ir import lltype as ll
 from ...ir.protocols import register_payload
@@ -38,9 +36,18 @@ _TARGETS = ("gfx90a", "gfx942", "gfx950")
 _NO = 0  # the processor lacks the instruction
 
 
-@cache
+_INPUTS: dict[tuple[int, int], Layout] = {}
+
+
 def _inputs(mn: int, values: int) -> Layout:
     """A and B: row ``t % MN``; the lane groups of 64/MN hold ``values`` consecutive k each, blocks above k."""
+    found = _INPUTS.get((mn, values))
+    if found is None:
+        found = _INPUTS[mn, values] = _inputs_of(mn, values)
+    return found
+
+
+def _inputs_of(mn: int, values: int) -> Layout:
     if values == 1:
         return Layout((_WAVE, 1), (1, 0))
     return Layout(((mn, _WAVE // mn), values), ((1, mn * values), mn))
