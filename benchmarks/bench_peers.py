@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compile times of flyllvm, FlyDSL and Triton for the same kernels, in alternation, with ratios.
 
-Usage: benchmarks/bench_peers.py [--runs N] [--arch gfx942] [--python PYTHON] [--json]
+Usage: benchmarks/bench_peers.py [--runs N] [--arch gfx942] [--python PYTHON] [--torch-python PYTHON] [--json]
 
 ``--python`` is a Python that has the peers' wheels (they need no GPU); by default this one.  A peer that is not
 installed is left out with a sentence.  FlyDSL imports torch for type names only: where there is no torch, an empty
-module stands for it, which the table says.  FlyDSL also starts ``$ROCM_PATH/llvm/bin/ld.lld``; where there is none, an
+module stands for it, which the table says; ``--torch-python`` is one with FlyDSL and torch, for a column of its own.
+FlyDSL also starts ``$ROCM_PATH/llvm/bin/ld.lld``; where there is none, an
 ``ld.lld`` of the system's is put there.
 
 CPU milliseconds, all child processes included; a fresh process per run; disk caches off.
@@ -72,7 +73,7 @@ def has(python: str, module: str) -> bool:
     return subprocess.run([python, "-c", code], check=False).returncode == 0
 
 
-def sides(python: str, scratch: Path) -> list[Side]:
+def sides(python: str, scratch: Path, torch_python: str | None = None) -> list[Side]:
     """The compilers that are there; flyllvm first."""
     base = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     base["PYTHONPYCACHEPREFIX"] = str(scratch / "bytecode")
@@ -91,6 +92,11 @@ def sides(python: str, scratch: Path) -> list[Side]:
             (scratch / "rocm" / "llvm" / "bin" / "ld.lld").symlink_to(linker)
             environment["ROCM_PATH"] = str(scratch / "rocm")
         found.append(Side(name, "flydsl_kernels.py", python, environment))
+        if torch_python is not None and name != "FlyDSL with torch":
+            if not (has(torch_python, "flydsl") and has(torch_python, "torch")):
+                raise SystemExit(f"error: {torch_python} has not both FlyDSL and torch")
+            environment = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
+            found.insert(1, Side("FlyDSL with torch", "flydsl_kernels.py", torch_python, environment))
     else:
         print(f"FlyDSL is not installed in {python}: left out (pip install --no-deps flydsl==0.5.0 numpy)")
     if has(python, "triton"):
@@ -127,11 +133,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--arch", default="gfx942")
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--torch-python", help="a Python that has FlyDSL and torch")
     parser.add_argument("--json", action="store_true")
     ns = parser.parse_args()
     start = time.time()
     with tempfile.TemporaryDirectory() as scratch:
-        found = sides(ns.python, Path(scratch))
+        found = sides(ns.python, Path(scratch), ns.torch_python)
         times, uses = measure(found, ns.arch, ns.runs)
     if ns.json:
         print(json.dumps({"arch": ns.arch, "times_ms": times, "uses": uses}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import CodegenError, FlyError, LaunchError
 from ..target import Target
+from .autotune_memory import OnDevice, Saved
 from .sweep import Config, Sweep, Trial, split_config, sweep
 
 TYPE_CHECKING = False
@@ -60,7 +61,8 @@ def autotune(
     Args:
         kernel: A function decorated with ``@flyc.kernel``.
         configs: Dictionaries of compile-time values and options.
-        args: NumPy arrays and numbers, one per run-time argument.
+        args: One array or number per run-time argument: NumPy arrays, device arrays, and tensors of any library that
+            launches take (torch, DLPack, the array interfaces), in host or device memory.
         grid: Workgroups, or a function of a configuration.
         block: Work items per workgroup; by default what the kernel is compiled for.
         arch: The target; by default the device's, else ``FLYLLVM_ARCH``.
@@ -85,7 +87,9 @@ def autotune(
     target, device = _place(arch, measure)
     given = list(specs) if specs is not None else _specs(kernel, wanted[0], args)
     key = _key(kernel, wanted, given, target, device) if cache else None
-    saved = _Saved(args)
+    saved = Saved(args)
+    if device is None:
+        saved.check_simulator()
     found = _choice(key, wanted)
     made = None
     if found is None:
@@ -100,7 +104,7 @@ def autotune(
     saved.restore()
     if run_best:
         groups = grid(found) if callable(grid) else grid
-        artifact.run(*args, grid=groups, block=block, dynamic_lds_bytes=artifact.dynamic_lds_bytes or 0)
+        _run_best(artifact, saved, groups, block, device)
     return Tuned(found, artifact, made)
 
 
@@ -137,25 +141,7 @@ def _specs(kernel: KernelFunction, config: Config, args: Sequence[Any]) -> list[
     return specs
 
 
-class _Saved:
-    """The arguments as they were."""
-
-    def __init__(self, args: Sequence[Any]) -> None:
-        self.args = args
-        self._copies = [x.copy() if _is_array(x) else None for x in args]
-
-    def restore(self) -> None:
-        """Puts the saved contents back."""
-        for now, before in zip(self.args, self._copies, strict=True):
-            if before is not None:
-                now[...] = before
-
-
-def _is_array(x: Any) -> bool:
-    return hasattr(x, "copy") and len(getattr(x, "shape", ())) > 0
-
-
-def _measure(made: Sweep, trial: Trial, saved: _Saved, grid: Any, block: Any, device: Any, repeats: int) -> None:
+def _measure(made: Sweep, trial: Trial, saved: Saved, grid: Any, block: Any, device: Any, repeats: int) -> None:
     """Runs a trial and puts its measure into its facts; an error of the run is the trial's."""
     try:
         artifact = made.compile(trial)
@@ -172,38 +158,56 @@ def _measure(made: Sweep, trial: Trial, saved: _Saved, grid: Any, block: Any, de
         trial.score = None
 
 
-def _time(artifact: Artifact, saved: _Saved, grid: Any, block: Any, device: Any, repeats: int) -> float:
-    """Middle of the times of several runs, in milliseconds; copies to the device are not in it."""
-    from ..runtime import DeviceArray, Event, Stream, load_module
-    from .artifact import _three
-    from .binding import launch_types
+def _time(artifact: Artifact, saved: Saved, grid: Any, block: Any, device: Any, repeats: int) -> float:
+    """Middle of the times of several runs, in milliseconds; copies are not in it."""
+    from ..runtime import Event, Stream
 
     if artifact.printf_formats:
         raise LaunchError(f"{artifact.name} prints, which takes longer than it runs", fix="take fx.printf out of it")
     device.use()
-    flat = artifact._flat(saved.args)
-    arrays = [(i, x) for i, x in enumerate(flat) if _is_array(x)]
-    function = load_module(artifact.code_object).function(artifact.name)
+    on_device = OnDevice(artifact, saved)
     times = []
     with Stream() as stream, Event() as start, Event() as end:
-        on_device = {i: DeviceArray.from_numpy(x) for i, x in arrays}
         for turn in range(repeats + 1):
-            for i, x in arrays:
-                on_device[i].copy_from(x)
+            on_device.restore()
             start.record(stream)
-            function.launch(
-                _three(grid, "grid"),
-                artifact.block_size(block),
-                [on_device.get(i, x) for i, x in enumerate(flat)],
-                stream=stream,
-                types=launch_types(artifact.specs),
-                dynamic_lds_bytes=artifact.dynamic_lds_bytes or 0,
-            )
+            _launch(artifact, on_device, grid, block, stream)
             end.record(stream)
             end.synchronize()
             if turn:  # the first one loads the code
                 times.append(end.elapsed_ms(start))
     return sorted(times)[len(times) // 2]
+
+
+def _launch(artifact: Artifact, on_device: OnDevice, grid: Any, block: Any, stream: Any) -> None:
+    from ..runtime import load_module
+    from .artifact import _three
+    from .binding import launch_types
+
+    load_module(artifact.code_object).function(artifact.name).launch(
+        _three(grid, "grid"),
+        artifact.block_size(block),
+        on_device.flat,
+        stream=stream,
+        types=launch_types(artifact.specs),
+        dynamic_lds_bytes=artifact.dynamic_lds_bytes or 0,
+    )
+
+
+def _run_best(artifact: Artifact, saved: Saved, grid: Any, block: Any, device: Any) -> None:
+    """Runs it once on the arguments themselves."""
+    if not saved.on_device:
+        artifact.run(*saved.args, grid=grid, block=block, dynamic_lds_bytes=artifact.dynamic_lds_bytes or 0)
+        return
+    from ..runtime import Stream
+
+    device.use()
+    on_device = OnDevice(artifact, saved)
+    on_device.restore()
+    with Stream() as stream:
+        _launch(artifact, on_device, grid, block, stream)
+        stream.synchronize()
+    on_device.bring_back()
 
 
 def _compiled(kernel: KernelFunction, config: Config, specs: Sequence[Any], target: Target) -> Artifact:
