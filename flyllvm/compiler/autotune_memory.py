@@ -92,7 +92,7 @@ class Saved:
             size = getattr(tensor, "span_bytes", None)
             if not isinstance(tensor, TensorArg) or not isinstance(size, int) or tensor.where not in (HOST, DEVICE):
                 raise LaunchError(
-                    f"argument {i + 1} of autotune is a {type(value).__name__} whose size or place in memory is not known",
+                    f"argument {i + 1} is {type(value).__name__}, whose size or place in memory is not known",
                     fix="pass an array or tensor, so that its contents can be put back between the runs",
                 )
             self.memory[i] = Memory(tensor, size)
