@@ -53,9 +53,11 @@ def filling(value: Any, dtype: type[Numeric]) -> Any:
 
 
 def in_range_or_none(value: int | float, dtype: type[Numeric]) -> int | float | None:
-    """The number as a constant of a type; ``None`` for what is no integer at all."""
-    finite = value == value and abs(value) != float("inf")
-    return in_range(value, dtype) if finite else None
+    """The number as a constant of a type; ``None`` for what is no integer, or no float that fits one."""
+    try:
+        return in_range(value, dtype)
+    except TraceError:
+        return None
 
 
 def _widens(source: type[Numeric], target: type[Numeric]) -> bool:
