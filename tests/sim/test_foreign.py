@@ -1,4 +1,4 @@
-"""Kernels as another compiler emits them (tests/fixtures/foreign, made by scripts/make_foreign_ir.py)."""
+"""Kernels as other compilers emit them (tests/fixtures/foreign, made by scripts/make_foreign_*.py)."""
 
 from __future__ import annotations
 
@@ -109,3 +109,47 @@ def test_too_few_rows_are_out_of_bounds() -> None:
 def test_everything_in_the_fixtures_is_known() -> None:
     for path in sorted(FOLDER.glob("*.ll")):
         assert not any(check_module(parse_module(path.read_text(encoding="utf-8"), path.name)).values()), path.name
+
+
+# ---- FlyDSL
+
+
+def _run_flydsl(name: str, target: str, grid: Any, args: list[Any], checks: str, text: str | None = None) -> None:
+    text = text or _text(f"flydsl_{name}", target)
+    shared = re.search(r"dynamic LDS: (\d+) bytes", text)
+    simulate(text, grid=grid, block=256, args=args, target=target, checks=checks,
+             dynamic_lds_bytes=int(shared[1]) if shared else 0)  # fmt: skip
+
+
+def _flydsl_gemm() -> list[Any]:
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-4, 5, (128, 96)).astype(np.float16) for _ in range(2))
+    return [a, b, np.zeros((128, 128), np.float16)]
+
+
+@TARGETS
+@CHECKS
+def test_flydsl_vector_add(target: str, checks: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y, out = (rng.normal(size=3072).astype(np.float32) for _ in range(3))
+    _run_flydsl("add", target, 3, [x, y, out], checks)
+    assert np.array_equal(out, x + y)
+
+
+@TARGETS
+@CHECKS
+def test_flydsl_gemm_through_swizzled_lds(target: str, checks: str) -> None:
+    args = _flydsl_gemm()
+    _run_flydsl("gemm", target, (2, 2), args, checks)
+    a, b, c = args
+    assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
+
+
+@TARGETS
+@pytest.mark.parametrize("removed", ["call void @llvm.amdgcn.s.barrier()", "fence"])
+def test_flydsl_gemm_without_its_synchronisation_races(target: str, removed: str) -> None:
+    lines = _text("flydsl_gemm", target).split("\n")
+    assert any(removed in line for line in lines)
+    text = "\n".join(line for line in lines if removed not in line)
+    with pytest.raises(SimError, match="LDS race"):
+        _run_flydsl("gemm", target, (2, 2), _flydsl_gemm(), "default", text)
