@@ -1,9 +1,9 @@
 """Makes tests/fixtures/foreign/flydsl_*.ll: LLVM IR that FlyDSL emits for kernels written here.
 
 FlyDSL compiles for AMD processors without a GPU.  It is no dependency of the project: install it in an environment of
-its own and run ``python scripts/make_foreign_flydsl.py`` there.  It imports torch for type names, so that an empty module
-does, and links with ``$ROCM_PATH/llvm/bin/ld.lld``; what is linked is not used here, so that a script that copies does.
-The kernels of this file are ours; what lies in the fixtures is their compiled form.
+its own and run ``python scripts/make_foreign_flydsl.py`` there.  It imports torch for type names, so that an empty
+module does, and links with ``$ROCM_PATH/llvm/bin/ld.lld``; what is linked is not used here, so that a script that
+copies does.  The kernels of this file are ours; what lies in the fixtures is their compiled form.
 """
 
 import os

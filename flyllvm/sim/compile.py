@@ -65,6 +65,7 @@ class Program:
         self.checks = DEFAULT_CHECKS
         self.dma_kind: Any = np.zeros(0, np.int8)
         self.has_atomics = self.tracks_atomics = False
+        self.orders = True
         self.frame_bytes = 0
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
@@ -210,8 +211,8 @@ class Compiler:
         program.has_dma = any(dma.is_dma(i) for i in program.insts)
         program.dma_kind = np.array([dma.kind_of(i) for i in program.insts], np.int8)
         program.has_atomics = any(ordering.is_atomic(i) for i in program.insts)
-        checks_order = self.checks.lds or self.checks.global_races
-        program.tracks_atomics = checks_order and ordering.are_watched(program.insts, self.uses)
+        program.orders = self.checks.lds or self.checks.global_races
+        program.tracks_atomics = program.orders and ordering.are_watched(program.insts, self.uses)
         addresses = overflow.address_arithmetic(graph) if self.checks.overflow else set()
         for node in graph:
             self.node = node
@@ -219,7 +220,7 @@ class Compiler:
             program.nodes.append(compiled)
             for inst in node.insts:
                 compiled.marks.append((len(compiled.ops), inst))
-                counter = dma.counter_of(inst, self.target.chip.family) if program.has_dma else None
+                counter = dma.counter_of(inst, self.target.chip.family) if program.has_dma and program.orders else None
                 if counter is not None:
                     compiled.ops.append(counter)
                 if self.checks.overflow:

@@ -188,8 +188,9 @@ class Machine:
         inst, nodes = node.node.end, self.program.nodes
         whole = inst.callee == cfg.WHOLE_BARRIER
         if whole and self.covering and not self.pending and not self.waiting and self.barriers.idle:
-            self.sync.offer(self, WORKGROUP, self.active_waves())
-            self.sync.complete(WORKGROUP, None, None)
+            if self.program.orders:
+                self.sync.offer(self, WORKGROUP, self.active_waves())
+                self.sync.complete(WORKGROUP, None, None)
             return nodes[following]
         if barriers.waits_for_nothing(inst):
             return self._pass_on(following, self.mask)

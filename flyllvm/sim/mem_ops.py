@@ -247,7 +247,7 @@ def _orders_lds(c: Compiler, inst: Inst) -> bool:
 
 def build_fence(c: Compiler, inst: Inst) -> list[Op]:
     """``fence``: releases and acquires what barriers will order."""
-    if not synchronises_waves(inst.extra.get("scope", "")) or not _orders_lds(c, inst):
+    if not c.program.orders or not synchronises_waves(inst.extra.get("scope", "")) or not _orders_lds(c, inst):
         return []
     order = inst.extra.get("order", "")
     releases = order in ("release", "acq_rel", "seq_cst")

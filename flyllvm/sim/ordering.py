@@ -47,7 +47,7 @@ def around(c: Compiler, inst: Inst, position: int, space_name: str) -> tuple[lis
         space_name: Memory that it points to, ``flat`` where lanes decide.
     """
     scope = inst.extra.get("scope", "")
-    if "order" not in inst.extra or not synchronises_waves(scope):
+    if not c.program.orders or "order" not in inst.extra or not synchronises_waves(scope):
         return [], []
     order, pointer = inst.extra["order"], c.slot(inst.operands[position])
     before: list[Op] = [_release] if order in _RELEASES and inst.op != "load" else []
