@@ -90,12 +90,6 @@ def _traced_range(
     by = step if isinstance(step, int) else step.static_value()
     if by == 0:
         raise TraceError("range() with step 0", Builder.current().location(), "use a step that is not zero")
-    if by is None and step.range is not None and step.range[1] <= 0:
-        raise TraceError(
-            f"range() with a run-time step that is at most {step.range[1]}",
-            Builder.current().location(),
-            "a step that is known at run time must be positive: count upwards and compute the index from the counter",
-        )
     hint = _unroll(unroll, unroll_full)
     if init is None:
         loop = Loop((body,), early, late)
@@ -113,6 +107,8 @@ def _traced_range(
         start = as_numeric(low)
         multiple = gcd(start.ir_value().divisibility, by)
         traced_for(_turned(low), _turned(high), -by, lambda j: _down(j, multiple), run, loop)
+    elif by is None and not _is_positive(step):
+        _either_way(low, high, step, run, loop)
     else:
         traced_for(low, high, step, _index, run, loop)
     if hint is not None:
@@ -122,6 +118,31 @@ def _traced_range(
 
 def _index(v: Value) -> Any:
     return Int64.wrap(v) if v.width == 64 else Int32.wrap(v)
+
+
+#: What counts threads and workgroups, and what joins such counts to larger ones.
+_COUNTS = ("gpu.block_dim", "gpu.grid_dim")
+_JOINS = ("arith.muli", "arith.addi", "arith.extsi", "arith.extui")
+
+
+def _is_positive(step: Value) -> bool:
+    """Whether a run-time step is above zero: by its range, or as a count of threads, which no launch makes negative."""
+    if step.range is not None and step.range[0] > 0:
+        return True
+    op = step.op
+    if op is None:
+        return False
+    return op.name in _COUNTS or (op.name in _JOINS and all(_is_positive(v) for v in op.operands))
+
+
+def _either_way(low: Any, high: Any, step: Any, run: Callable[[Any], Any], loop: Loop) -> None:
+    """A loop whose step may be negative: then every bit of the bounds and of the index is turned, and it counts up."""
+    bounds = [as_numeric(x) for x in (low, high, step)]
+    cls = Int64 if any(x.width == 64 for x in bounds) else Int32
+    first, last, by = (cls(x) for x in bounds)
+    down = by >> (cls.width - 1)
+    start, stop, size = (x.ir_value() for x in (first ^ down, last ^ down, (by ^ down) - down))
+    traced_for(start, stop, size, lambda j: _index(j) ^ down, run, loop)
 
 
 def _turned(x: Any) -> Any:

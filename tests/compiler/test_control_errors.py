@@ -452,14 +452,6 @@ def test_an_author_error_keeps_its_type_and_a_plain_name_error_stays():
         flyc.kernel(raises).trace(["f32[?]", fx.Int32], "gfx942")
 
 
-def test_a_run_time_step_that_is_never_positive():
-    def k(C: fx.Tensor, n: fx.Int32):
-        for _ in range(0, n, -(fx.thread_idx.x + 1)):
-            C[0] = 1.0
-
-    check(k, "for _ in", "run-time step that is at most -1", "count upwards")
-
-
 def test_endless_recursion_names_the_line():
     def again(x):
         return other(x + 1)

@@ -1046,6 +1046,47 @@ def test_a_matrix_of_run_time_extents_is_read_in_branches_side_by_side():
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 9), (9, 0), (0, 0)])
-@pytest.mark.parametrize("step", [0, -1, -3, -(2**31)])
-def test_a_run_time_step_that_is_not_positive_gives_no_iteration(start, stop, step):
-    assert (run(far, start, stop, step) == len(range(start, stop, 1 << 29))).all()
+@pytest.mark.parametrize("step", [1, 2, 5, -1, -3, -(2**31 - 1)])
+def test_a_run_time_step_counts_up_or_down(start, stop, step):
+    result = np.zeros(2, np.int32)
+    compiled(steps_at_run_time, "i32[?]", fx.Int32, fx.Int32, fx.Int32).simulate(result, start, stop, step, grid=1)
+    numbers = range(start, stop, step)
+    assert result.tolist() == [len(numbers), sum((k + 1) * i for k, i in enumerate(numbers))]
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 9), (9, 0)])
+def test_a_run_time_step_of_zero_gives_no_iteration(start, stop):
+    assert (run(far, start, stop, 0) == len(range(start, stop, 1 << 29))).all()
+
+
+@flyc.kernel(known_block_size=(1, 1, 1))
+def steps_at_run_time(C: fx.Tensor, start: fx.Int32, stop: fx.Int32, step: fx.Int32):
+    count, total = fx.Int32(0), fx.Int32(0)
+    for i in range(start, stop, step):
+        count += 1
+        total += count * i
+    C[0], C[1] = count, total
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_step_that_is_never_positive_counts_down_per_lane(wide):
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def k(C: fx.Tensor, n: fx.Int32):
+        t = fx.thread_idx.x
+        total, step = fx.Int32(0), -(t + 1)
+        for i in range(n, -1, step.to(fx.Int64) if wide else step):
+            total += i.to(fx.Int32) + 1
+        C[t] = total
+
+    want = lanes(lambda t: sum(i + 1 for i in range(70, -1, -(t + 1))))
+    assert (run(k, 70) == want).all()
+
+
+def test_a_stride_of_the_grid_costs_nothing():
+    @flyc.kernel
+    def k(A: fx.Tensor, n: fx.Int32):
+        for i in range(fx.thread_idx.x, n, fx.block_dim.x * fx.grid_dim.x):
+            A[i] = 1
+
+    text = flyc.compile(k, "i32[?]", fx.Int32, arch="gfx942", stop_after="llvm").llvm_ir
+    assert "ashr" not in text and "xor" not in text
