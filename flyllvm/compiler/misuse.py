@@ -23,6 +23,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LONGEST = 90
+#: What NumPy and torch call what is spelled otherwise here.
+_INSTEAD = {
+    "T": "make a view with the strides turned: fx.make_view(t.iter, fx.make_layout(shape, stride))",
+    "argmax": "compare in a loop over indices",
+    "astype": "use .to(fx.Float32)",
+    "copy": "load() a tensor, or fx.copy(atom, source, destination)",
+    "item": "its value is known on the GPU only; print it with fx.printf",
+    "max": "use t.load().reduce('max'), or fx.max(a, b)",
+    "min": "use t.load().reduce('min'), or fx.min(a, b)",
+    "ndim": "use fx.rank(t)",
+    "numel": "use fx.size(t)",
+    "reshape": "make a view: fx.make_view(t.iter, layout)",
+    "size": "use fx.size(t), or t.shape",
+    "sum": "use t.load().reduce('add')",
+    "view": "make a view: fx.make_view(t.iter, layout)",
+}
+#: Part of one of Python's messages -> what to write.
+_HINTS = (
+    ("no len()", "use t.shape, or fx.size(t)"),
+    ("ufunc", "NumPy computes on the host: use fx.math and the operators of numbers"),
+)
 _ROOM = f"{__package__.partition('.')[0]}."
 
 
@@ -77,16 +98,20 @@ def _over_ours(error: Exception, author: TracebackType) -> tuple[str, str] | Non
     """Python itself refused to do something with an object or function of ours."""
     text, quoted = str(error), _expression(author)
     at = f"{quoted}: {text}" if quoted else text
+    kinds = {n.rpartition(".")[2] for n in re.findall(r"(?:'|\btype )([\w.]+)", text)}
     if isinstance(error, AttributeError):
+        if error.obj is None and (kinds & _classes().keys() or text == "__delitem__"):
+            return at, "elements can be written, t[i] = x; nothing else of it changes"
         home = error.obj if isinstance(error.obj, type(sys)) else type(error.obj)
         if not _is_ours(home):
             return None
-        return at, _similar(error.name or "", error.obj)
+        return at, _INSTEAD.get(error.name or "") or _similar(error.name or "", error.obj)
+    if isinstance(error, IndexError) and "only integers" in text:
+        return at, "the array is in host memory: pass it to the kernel as a tensor argument"
     if isinstance(error, ValueError) and "to unpack" in text:
         return at, "give as many names as there are values"
     if not isinstance(error, TypeError):
         return None
-    kinds = {n.rpartition(".")[2] for n in re.findall(r"(?:'|\btype )([\w.]+)", text)}
     called = re.match(r"([\w.<>]+)\(\) ", text)
     function = _functions().get(called[1]) if called else None
     if function is not None:
@@ -96,7 +121,8 @@ def _over_ours(error: Exception, author: TracebackType) -> tuple[str, str] | Non
         doc = (classes[called[1]].__doc__ or "").strip().partition("\n")[0]
         return at, f"{called[1]} is: {doc}"
     if kinds & classes.keys():
-        return at, "use what the object offers: its elements, its .load(), its numbers"
+        hints = (h for part, h in _HINTS if part in text)
+        return at, next(hints, "use what the object offers: its elements, its .load(), its numbers")
     found = _callee(author.tb_frame, quoted)
     if found is not None and _is_ours(found):
         return at, f"{found.__name__} is: {(found.__doc__ or '').strip().partition(chr(10))[0]}"

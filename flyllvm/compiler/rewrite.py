@@ -43,6 +43,7 @@ class _Hooks:
     plain = staticmethod(control_errors.plain)
     constexpr = staticmethod(control_errors.constexpr)
     known = staticmethod(control_errors.known)
+    not_called = staticmethod(control_errors.not_called)
     caught = staticmethod(control_errors.caught)
     plain_range = staticmethod(control_errors.plain_range)
     callee: Callable[[Any], Any]

@@ -149,6 +149,15 @@ class Rewriter:
 
     visit_Lambda = visit_ClassDef = visit_AsyncFunctionDef = leave
 
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr:
+        """A statement that is only a name: it was meant to be called."""
+        kind = type(node.value)
+        if kind is ast.Name or kind is ast.Attribute:
+            node.value = place(hook("not_called", node.value, ast.Constant(ast.unparse(node.value))), node.value)
+        else:
+            node.value = self.visit(node.value)
+        return node
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         """A plain assignment: annotations of local names do nothing, and shared names may have none."""
         if node.value is None:

@@ -10,7 +10,7 @@ from .leaves import from_leaves, to_leaves
 from .numeric import Boolean, Numeric
 from .pointer import Pointer
 from .tensor import CoordTensor, Tensor, make_fragment_like
-from .tiled import TiledCopy
+from .tiled import TiledCopy, TiledMma
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ def _memref(x: Any) -> Value:
         what = "a coordinate tensor" if isinstance(x, CoordTensor) else repr(x)
         raise TraceError(f"{what} is no memory", Builder.current().location(), "pass a tensor with a pointer")
     return x.ir_value()
+
+
+def _atom(x: Any, kinds: tuple[type, ...], what: str, fix: str) -> None:
+    if not isinstance(x, kinds):
+        raise TraceError(f"{what} by {x!r:.60}", Builder.current().location(), f"pass {fix}")
 
 
 def _pred(pred: Any) -> list[Value]:
@@ -53,6 +58,7 @@ def copy(atom: Any, src: Tensor, dst: Tensor, *, pred: Any = None, **state: Any)
             multiple of the call's values (``make_predicate`` checks this).
         state: State fields of the atom, e.g. ``soffset`` (elements).
     """
+    _atom(atom, (CopyAtom, TiledCopy), "copy", "fx.make_copy_atom(op, dtype), or a tiled copy (not a thread's slice)")
     chosen = atom.set_value(state) if state else atom
     Builder.current().emit("fly.copy", [chosen.ir_value(), _memref(src), _memref(dst), *_pred(pred)])
 
@@ -91,6 +97,7 @@ def gemm(
         attrs["traversal_order"] = str(traversal_order)
     if traversal_layout is not None:
         attrs["traversal_layout"] = to_leaves(traversal_layout)
+    _atom(atom, (MmaAtom, TiledMma), "gemm", "fx.make_mma_atom(op), or a tiled mma (not a thread's slice)")
     chosen = atom.set_value(state) if state else atom
     operands = [chosen.ir_value(), *(_memref(x) for x in (d, a, b, c))]
     Builder.current().emit("fly.gemm", operands, (), attrs or None)
@@ -98,11 +105,13 @@ def gemm(
 
 def copy_atom_call(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> None:
     """One copy instruction."""
+    _atom(atom, (CopyAtom,), "copy_atom_call", "fx.make_copy_atom(op, dtype)")
     Builder.current().emit("fly.copy_atom_call", [atom.ir_value(), _memref(src), _memref(dst), *_pred(pred)])
 
 
 def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
     """One matrix instruction."""
+    _atom(atom, (MmaAtom,), "mma_atom_call", "fx.make_mma_atom(op)")
     Builder.current().emit("fly.mma_atom_call", [atom.ir_value(), *(_memref(x) for x in (d, a, b, c))])
 
 

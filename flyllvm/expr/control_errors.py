@@ -57,6 +57,12 @@ def known(x: Any, what: str) -> Any:
     return x
 
 
+def not_called(x: Any, text: str) -> None:
+    """Refuses a function that stands alone as a statement, where nothing calls it."""
+    if callable(x):
+        raise TraceError(f"{text} stands alone and does nothing", Builder.current().location(), f"call it: {text}()")
+
+
 def caught() -> None:
     """Lets an error through that an ``except Exception`` of the author's would hide; it says that tracing went wrong.
 

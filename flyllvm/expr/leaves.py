@@ -195,14 +195,22 @@ def to_leaves(x: Any) -> Any:
     if x is None:
         return L.STAR
     if isinstance(x, Numeric):
-        if x.signed is None:
-            raise TraceError(f"{type(x)} in a layout", Builder.current().location(), "use an integer")
         v = x._v
+        if x.signed is None or (x.width == 1 and isinstance(v, Value)):
+            raise TraceError(f"{type(x)} in a layout", Builder.current().location(), "use an integer: .to(fx.Int32)")
         if not isinstance(v, Value):
             return int(v)
         if isinstance(x, (Int32, Int64)):
             return v
         return Int32(x)._v if x.width <= 32 else Int64(x)._v
+    if x is Ellipsis or isinstance(x, slice):
+        b = Builder.active()
+        raise TraceError(
+            f"{'...' if x is Ellipsis else 'a slice'} in a coordinate",
+            b and b.location(),
+            "None keeps a whole mode: t[None, 3]; for a part of one divide the tensor (fx.zipped_divide) or make a "
+            "view: fx.make_view(t.iter + start, fx.make_layout(count, 1))",
+        )
     return x.raw if isinstance(x, _Wrapped) else x
 
 

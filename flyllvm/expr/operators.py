@@ -266,9 +266,18 @@ def by_value(kind: str, side: int, signed: Value, as_unsigned: Value) -> Value:
     return b.binary("arith.andi", b.binary("arith.xori", negative, ones), as_unsigned)
 
 
+#: What Python would call different from any number, in silence.
+_NO_NUMBERS = (str, bytes, list, tuple, dict, set, complex)
+
+
 def _install(name: str, run: Callable[[Numeric, Numeric], Any], reflected: bool = True) -> None:
     def method(self: Numeric, other: Any) -> Any:
         pair = _pair(self, other)
+        if pair is None and name in ("eq", "ne") and isinstance(other, _NO_NUMBERS):
+            b = Builder.active()
+            raise TraceError(
+                f"{type(self)} is compared with {other!r:.60}", b and b.location(), "compare it with a number"
+            )
         return NotImplemented if pair is None else run(*pair)
 
     def swapped(self: Numeric, other: Any) -> Any:

@@ -122,6 +122,23 @@ def no_elements_in_turn(what: Any) -> Any:
     )
 
 
+def equal_by_python(self: Any, other: object) -> bool:
+    """``==`` of what has elements: the same object, or nothing; which elements are equal is another question.
+
+    Raises:
+        TraceError: It is compared with other memory, or with a number or vector.
+    """
+    if isinstance(other, (int, float, Numeric, Vector, Pointer)) or hasattr(other, "raw_layout"):
+        if self is other:
+            return True
+        raise TraceError(
+            f"{self!r:.60} is compared with {other!r:.60}",
+            Builder.current().location(),
+            "compare elements, t[i] == x, or vectors, t.load() == v; addresses are numbers: fx.ptrtoint(p)",
+        )
+    return False
+
+
 class Pointer:
     """A typed pointer; ``dtype`` says how its elements read.
 
@@ -184,6 +201,8 @@ class Pointer:
         Builder.current().ptr_store(stored(value, self.dtype).ir_value(), self._v)
 
     __iter__ = no_elements_in_turn
+    __eq__ = equal_by_python
+    __hash__ = object.__hash__
 
     def __getitem__(self, offset: Any) -> Any:
         return (self + offset).load()

@@ -14,7 +14,7 @@ from ..ir.core import Block, Value
 from .layouts import compact_basis, plain_layout
 from .leaves import from_leaves, to_leaves
 from .numeric import BY_IR, Int32, Int64, Numeric
-from .pointer import Pointer, elem_ir, moved, no_elements_in_turn, ptr_type
+from .pointer import Pointer, elem_ir, equal_by_python, moved, no_elements_in_turn, ptr_type
 from .reach import WIDE_SPACES, encloses_current, fits_32_bits, widened_coord, widened_strides
 from .stores import filling, stored
 from .vector import Vector
@@ -173,6 +173,8 @@ class Tensor:
         return made
 
     __iter__ = no_elements_in_turn
+    __eq__ = equal_by_python
+    __hash__ = object.__hash__
 
     def __getitem__(self, coord: Any) -> Any:
         return self.slice(coord) if _keeps(to_leaves(coord)) else self._element(coord).load()
@@ -264,6 +266,8 @@ class CoordTensor:
         return from_leaves(self.raw_layout.stride)
 
     __iter__ = no_elements_in_turn
+    __eq__ = equal_by_python
+    __hash__ = object.__hash__
 
     def __getitem__(self, coord: Any) -> Any:
         leaves = to_leaves(coord)

@@ -231,13 +231,13 @@ def here(fn: Callable[..., Any], text: str) -> str:
 
 def test_an_error_from_inside_quotes_the_expression_the_arguments_and_the_function() -> None:
     def k(A: fx.Tensor, n: fx.Int32):
-        fx.copy("atom", A, A)
+        fx.tiled_copy_retile("tiled", A)
 
     message = said(k)
-    assert message.startswith(
-        f"{here(k, 'fx.copy')}fx.copy(\"atom\", A, A) cannot take atom='atom', src=Tensor(Float32, "
-    )
-    assert "(AttributeError)\n  fix: copy(atom, src, dst, *, pred, **state): Copies a partitioned source" in message
+    place, rest = message.split(": ", 1)
+    assert f"{place}: " == here(k, "fx.tiled_copy_retile")
+    assert rest.startswith("fx.tiled_copy_retile(\"tiled\", A) cannot take tiled='tiled', fragment=Tensor(Float32, ")
+    assert "(AttributeError)\n  fix: tiled_copy_retile(tiled, fragment): A fragment in the order a tiled" in message
 
 
 def test_the_net_holds_inside_branches_loops_and_helpers() -> None:
@@ -321,8 +321,115 @@ def test_errors_of_the_authors_own_python_keep_their_type() -> None:
 
 def test_the_first_error_stays_as_the_cause() -> None:
     def k(A: fx.Tensor, n: fx.Int32):
-        fx.copy(3, A, A)
+        fx.tiled_copy_retile(3, A)
 
     with pytest.raises(FlyError) as caught:
         flyc.kernel(k).trace(["f32[4,8]", fx.Int32], "gfx942")
     assert isinstance(caught.value.__cause__, AttributeError)
+
+
+# --- what Python would do in silence, and what NumPy's users write --------------------------------
+
+
+def stands_alone(A: fx.Tensor, n: fx.Int32):
+    fx.barrier  # noqa: B018
+
+
+def equal_tensors(A: fx.Tensor, n: fx.Int32):
+    if A.iter == A:
+        A[0, 0] = 1.0
+
+
+def unequal_to_a_number(A: fx.Tensor, n: fx.Int32):
+    if A.iter != 1:
+        A[0, 0] = 1.0
+
+
+def equal_to_text(A: fx.Tensor, n: fx.Int32):
+    if n == "a":
+        A[0, 0] = 1.0
+
+
+def boolean_index(A: fx.Tensor, n: fx.Int32):
+    A[0, 0] = A[n > 3, 0]
+
+
+def slice_index(A: fx.Tensor, n: fx.Int32):
+    A[0, 0:4] = 1.0
+
+
+def whole_index(A: fx.Tensor, n: fx.Int32):
+    A[...] = 1.0
+
+
+def of_numpy(A: fx.Tensor, n: fx.Int32):
+    A[0, 0] = np.exp(A[0, 0])
+
+
+HOST = np.zeros(4)
+
+
+def host_array(A: fx.Tensor, n: fx.Int32):
+    A[0, 0] = HOST[n]
+
+
+def length(A: fx.Tensor, n: fx.Int32):
+    A[0, 0] = len(A)
+
+
+def transposed(A: fx.Tensor, n: fx.Int32):
+    A[0, 0] = A.T[0, 0]
+
+
+def converted(A: fx.Tensor, n: fx.Int32):
+    A[0, 0] = n.astype(fx.Float32)
+
+
+def new_attribute(A: fx.Tensor, n: fx.Int32):
+    A.more = 1
+
+
+def deleted(A: fx.Tensor, n: fx.Int32):
+    del A[0, 0]
+
+
+def operation_for_atom(A: fx.Tensor, n: fx.Int32):
+    fx.copy(fx.UniversalCopy32b(), A, A)
+
+
+def thread_for_mma(A: fx.Tensor, n: fx.Int32):
+    fx.gemm(fx.rocdl.MFMA(16, 16, 4, fx.Float32), A, A, A, A)
+
+
+@pytest.mark.parametrize(
+    ("fn", "text"),
+    [
+        (stands_alone, "fx.barrier stands alone and does nothing\n  fix: call it: fx.barrier()"),
+        (equal_tensors, "compare elements, t[i] == x"),
+        (unequal_to_a_number, "compare elements, t[i] == x"),
+        (equal_to_text, "Int32 is compared with 'a'\n  fix: compare it with a number"),
+        (boolean_index, "Boolean in a layout\n  fix: use an integer: .to(fx.Int32)"),
+        (slice_index, "a slice in a coordinate\n  fix: None keeps a whole mode"),
+        (whole_index, "... in a coordinate\n  fix: None keeps a whole mode"),
+        (of_numpy, "use fx.math and the operators"),
+        (host_array, "the array is in host memory: pass it to the kernel as a tensor argument"),
+        (length, "use t.shape, or fx.size(t)"),
+        (transposed, "make a view with the strides turned"),
+        (converted, "use .to(fx.Float32)"),
+        (new_attribute, "elements can be written, t[i] = x"),
+        (deleted, "elements can be written, t[i] = x"),
+        (operation_for_atom, "pass fx.make_copy_atom(op, dtype)"),
+        (thread_for_mma, "pass fx.make_mma_atom(op)"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_habits_of_other_libraries_are_answered(fn: Callable[..., Any], text: str) -> None:
+    message = said(fn)
+    assert text in message and message.startswith(f"{__file__}:")
+
+
+def test_a_tensor_is_equal_to_itself_and_a_key() -> None:
+    def k(A: fx.Tensor, n: fx.Int32):
+        assert A == A and A.iter is not None and (A != None) and {A: 1}[A] == 1  # noqa: E711
+
+    flyc.kernel(k).trace(["f32[4,8]", fx.Int32], "gfx942")
