@@ -151,9 +151,14 @@ class Rewriter:
 
     def visit_Expr(self, node: ast.Expr) -> ast.Expr:
         """A statement that is only a name: it was meant to be called."""
-        kind = type(node.value)
-        if kind is ast.Name or kind is ast.Attribute:
-            node.value = place(hook("not_called", node.value, ast.Constant(ast.unparse(node.value))), node.value)
+        parts: list[str] = []
+        value = node.value
+        while isinstance(value, ast.Attribute):
+            parts.append(value.attr)
+            value = value.value
+        if isinstance(value, ast.Name):
+            text = ".".join([value.id, *reversed(parts)])
+            node.value = place(hook("not_called", node.value, ast.Constant(text)), node.value)
         else:
             node.value = self.visit(node.value)
         return node
