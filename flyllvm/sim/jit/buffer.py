@@ -234,4 +234,5 @@ def make_rsrc(b: Lowering, inst: Inst) -> list[Part]:
     base, stride, records, flags = map(b.part, inst.operands)
     if records.type != "i64":
         records = b.apply(lambda v, a: [v.cast("zext", "i32", a, "i64")], [records], ["i64"])[0]
-    return b.renamed([base, stride, records, flags])
+    offset = [Part("i32", True, -1, -1, "0")] if getattr(inst.type, "space", 8) == 7 else []
+    return b.renamed([base, stride, records, flags, *offset])

@@ -77,9 +77,11 @@ class Lowering:
         self.inst = inst
         try:
             run()
-        except NotCovered as e:
-            text = f"line {inst.line}: {e.what}"
-            if e.what and text not in self.missing and len(self.missing) < 20:
+        except (AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError, NotCovered) as e:
+            # what no rule here can make sense of is left to the first engine, which knows all forms
+            what = e.what if isinstance(e, NotCovered) else f"this form of {inst.callee or inst.op}"
+            text = f"line {inst.line}: {what}"
+            if what and text not in self.missing and len(self.missing) < 20:
                 self.missing.append(text)
             if inst.name is not None and inst.name not in self.values:
                 self.values[inst.name] = []
@@ -125,8 +127,10 @@ class Lowering:
 
     def part(self, operand: Operand) -> Part:
         """The only part of a scalar."""
-        (one,) = self.parts(operand)
-        return one
+        parts = self.parts(operand)
+        if len(parts) != 1:
+            raise NotCovered(f"{self.inst.callee or self.inst.op} with an operand of type {operand.type}")
+        return parts[0]
 
     def read(self, parts: list[Part], step: int) -> None:
         """Notes that a step of this node reads parts."""

@@ -11,12 +11,13 @@ from .. import matrix
 from ..cfg import Node
 from ..compile import Program
 from ..ir import Inst
-from ..memory import HEAP_BASE, Region
+from ..memory import HEAP_BASE
 from ..support import UnsupportedError
 from .control import Control
 from .gen import Gen
 from .lower import Lowering
-from .parts import Part
+from .parts import NotCovered, Part
+from .pieces import FIND_REGION, ends, lane_tables, once, region_table
 from .text import Writer
 from .uniform import Divergence
 
@@ -94,11 +95,17 @@ class _Builder:
         self.b.run()
         missing = [*self.b.missing, *(f"line {n.end.line}: a loop without an end" for n in endless[:1])]
         if missing:
-            raise UnsupportedError(
-                f"@{self.program.kernel.name} uses what the second engine does not cover: {'; '.join(missing)}",
-                self.program.where(self.nodes[0].end), "use engine='auto' or engine='numpy'",
-            )  # fmt: skip
-        return self._write()
+            raise self._refusal(missing)
+        try:
+            return self._write()
+        except NotCovered as e:
+            raise self._refusal([e.what]) from None
+
+    def _refusal(self, missing: list[str]) -> UnsupportedError:
+        return UnsupportedError(
+            f"@{self.program.kernel.name} uses what the second engine does not cover: {'; '.join(missing)}",
+            self.program.where(self.nodes[0].end), "use engine='auto' or engine='numpy'",
+        )  # fmt: skip
 
     def _is_seed(self, inst: Inst) -> bool:
         """Whether the result of an instruction differs between lanes whatever its operands are."""
@@ -138,15 +145,18 @@ class _Builder:
         start = self._start(params, control, code.control_bytes)
         code.state_bytes = g.end
         lines = [
-            *self._tables(control),
+            *([control.loops_table()] if control.pending else []),
+            *lane_tables(list(self.b.known), self.block, self.g.lanes, self.wave_size),
+            region_table("@lds_regions", self.lds_regions),
+            region_table("@private_regions", self.program.frame_regions),
             *[line for function in g.functions.values() for line in function],
-            _FIND_REGION,
+            FIND_REGION,
             "define i32 @run(ptr noalias %ctl, ptr noalias %heap, ptr noalias %rf, i64 %first, i64 %count) #0 {",
-            *start, *body.lines, *_ENDS, "}",
+            *start, *body.lines, *ends(DONE, FAULT, ENDLESS, STRANGE), "}",
             'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }',
         ]  # fmt: skip
         declared = dict.fromkeys([*body.declared, *self.declared])
-        code.text = "\n".join([*(d for d in declared), *_once(lines)])
+        code.text = "\n".join([*(d for d in declared), *once(lines)])
         return code
 
     def _node(self, node: Node, control: Control, code: HostCode) -> None:
@@ -241,98 +251,3 @@ class _Builder:
         w.do(f"store {control.bits} 0, ptr %pending")
         whole = f"i{g.lanes}"
         w.do(f"store {whole} {(1 << self.block_lanes) - 1}, ptr {w.at('%rf', g.mask_slot)}, align 8")
-
-    def _tables(self, control: Control) -> list[str]:
-        """Constants: what differs between lanes, regions, loops."""
-        x, y, _ = self.block
-        size, lanes = self.wave_size, range(self.g.lanes)
-        rows = {
-            "@item_x": [i % x for i in lanes],
-            "@item_y": [i // x % y for i in lanes],
-            "@item_z": [i // (x * y) for i in lanes],
-            "@wave_id": [i // size for i in lanes],
-            "@below_lo": [(1 << min(32, i % size)) - 1 for i in lanes],
-            "@below_hi": [(1 << min(32, max(0, i % size - 32))) - 1 for i in lanes],
-        }
-        out = [control.loops_table()] if control.pending else []
-        for name in self.b.known:
-            if name in rows:
-                items = ", ".join(f"i32 {v - (1 << 32) if v >> 31 else v}" for v in rows[name])
-                out.append(f"{name} = internal constant [{len(lanes)} x i32] [ {items} ], align 64")
-        for name, regions in (("@lds_regions", self.lds_regions), ("@private_regions", self.program.frame_regions)):
-            out.append(_region_table(name, regions))
-        return out
-
-
-def _region_table(name: str, regions: list[Region]) -> str:
-    items = [f"i64 {n}" for r in regions for n in (r.start, r.size, int(r.readonly), 0)] or ["i64 0"]
-    return f"{name} = internal global [{len(items)} x i64] [ {', '.join(items)} ], align 16"
-
-
-def _once(lines: list[str]) -> list[str]:
-    """Lines without repeated declarations."""
-    seen: set[str] = set()
-    out = []
-    for line in lines:
-        if line.startswith("declare "):
-            if line in seen:
-                continue
-            seen.add(line)
-        out.append(line)
-    return out
-
-
-_FIND_REGION = """\
-define internal i1 @find_region(ptr %table, i64 %count, i64 %at, i64 %size, i1 %write, ptr %hint) noinline nounwind {
-entry:
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %look, label %no
-look:
-  %row = getelementptr { i64, i64, i64, i64 }, ptr %table, i64 %i
-  %start = load i64, ptr %row
-  %bytes_at = getelementptr i8, ptr %row, i64 8
-  %bytes = load i64, ptr %bytes_at
-  %from = sub i64 %at, %start
-  %to = add i64 %from, %size
-  %a = icmp ult i64 %from, %bytes
-  %b = icmp ule i64 %to, %bytes
-  %in = and i1 %a, %b
-  br i1 %in, label %found, label %next
-next:
-  %i1 = add i64 %i, 1
-  br label %head
-found:
-  br i1 %write, label %mark, label %yes
-mark:
-  %fixed_at = getelementptr i8, ptr %row, i64 16
-  %fixed = load i64, ptr %fixed_at
-  %written = getelementptr i8, ptr %row, i64 24
-  store i64 1, ptr %written
-  %free = icmp eq i64 %fixed, 0
-  br i1 %free, label %yes, label %no
-yes:
-  store i64 %start, ptr %hint
-  %hint_size = getelementptr i8, ptr %hint, i64 8
-  store i64 %bytes, ptr %hint_size
-  ret i1 true
-no:
-  ret i1 false
-}"""
-
-_ENDS = f"""\
-group_done:
-  %linear1 = add i64 %linear, 1
-  %again = icmp ult i64 %linear1, %last
-  br i1 %again, label %group, label %all_done
-all_done:
-  ret i32 {DONE}
-fault:
-  ret i32 {FAULT}
-endless:
-  ret i32 {ENDLESS}
-strange:
-  ret i32 {STRANGE}
-""".split("\n")

@@ -385,3 +385,13 @@ def test_code_is_loaded_again_into_a_new_worker() -> None:
 def test_an_engine_that_cannot_be_had_is_an_error(options: dict[str, object], message: str) -> None:
     with pytest.raises((SimError, LaunchError), match=message):
         simulate(exchange(), grid=1, block=256, args=[np.zeros(256, np.int32)], **options)  # type: ignore[arg-type]
+
+
+def test_a_form_that_no_rule_knows_is_declined_and_not_a_crash() -> None:
+    text = kernel("""\
+      %a = call <2 x half> @llvm.amdgcn.permlane16.v2f16(<2 x half> zeroinitializer, <2 x half> zeroinitializer,
+ i32 0, i32 0, i1 false, i1 false)
+      ret void
+    """).replace(",\n i32", ", i32")
+    with pytest.raises(SimError, match=r"line \d+: llvm\.amdgcn\.permlane16\.v2f16 with an operand of type <2 x half>"):
+        simulate(text, grid=1, block=64, args=[np.zeros(1, np.int32)], checks="none", engine="jit")
