@@ -11,36 +11,34 @@ _PURE = frozenset(
     "extractelement insertelement shufflevector extractvalue insertvalue fptrunc fpext sitofp uitofp fptosi fptoui "
     "fadd fsub fmul fneg ptrtoint inttoptr addrspacecast".split()
 )
-# What may stand behind a name.  A regular expression would be as fast, but its package is dear to import.
-_BEHIND = ",)]}>"
-
-
-def _names(text: str) -> list[str]:
-    """The generated names in a text, ``%v`` and a number, as the numbers; and what stands before the first of them."""
-    for char in _BEHIND:
-        text = text.replace(char, " ")
-    return [piece[: piece.find(" ")] for piece in f"{text} ".split("%v")]
+# What may stand behind a name becomes a blank.  A regular expression would be as fast, but its package is dear to import.
+_BLANKS = bytes(32 if char in b",)]}>" else char for char in range(256))
 
 
 def drop_dead(segments: list[list[str]]) -> list[str]:
     """The lines of a function body without the pure instructions that nothing needs."""
     lines = [line for segment in segments for line in segment]
-    needs: dict[str, str] = {}
+    plain = "\n".join(lines).encode().translate(_BLANKS).decode()
+    # Generated names are %v and a number.  Of each pure instruction: the pieces of its line that begin with a number.
+    needs: dict[str, list[str]] = {}
     defines: list[str] = []
-    needed: list[str] = []
-    for line in lines:
+    live: set[str] = set()
+    for line in plain.split("\n"):
+        pieces = line.split("%v")
+        del pieces[0]
+        name = ""
         if line[2:4] == "%v":
-            name, _, value = line.partition(" = ")
+            name, _, value = pieces.pop(0).partition(" = ")
             if value[: value.find(" ")] in _PURE:
-                needs[name[4:]] = value
-                defines.append(name[4:])
+                needs[name] = pieces
+                defines.append(name)
                 continue
-        needed.append(line)
+        live.update([piece.partition(" ")[0] for piece in pieces])
         defines.append("")
-    live = set(_names(" ".join(needed)))
     work = list(live)
     while work:
-        for name in _names(needs.get(work.pop(), "")):
+        for piece in needs.get(work.pop(), ()):
+            name = piece.partition(" ")[0]
             if name not in live:
                 live.add(name)
                 work.append(name)
