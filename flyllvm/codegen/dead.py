@@ -11,7 +11,7 @@ _PURE = frozenset(
     "extractelement insertelement shufflevector extractvalue insertvalue fptrunc fpext sitofp uitofp fptosi fptoui "
     "fadd fsub fmul fneg ptrtoint inttoptr addrspacecast".split()
 )
-# What may stand behind a name becomes a blank.  A regular expression would be as fast, but its package is dear to import.
+# What may stand behind a name becomes a blank.  A regular expression would be as fast; its package is dear to import.
 _BLANKS = bytes(32 if char in b",)]}>" else char for char in range(256))
 
 
