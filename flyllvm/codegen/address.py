@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _BUFFER_TYPES = {
     8: ll.I8, 16: ll.I16, 32: ll.I32, 64: ll.vec(2, ll.I32), 96: ll.vec(3, ll.I32), 128: ll.vec(4, ll.I32)
 }  # fmt: skip
+#: Immediate offsets of a buffer access are below this many bytes, on every chip.
+_BUFFER_IMMEDIATE = 4096
 _SMALL_SPACES = ("shared", "register", "buffer_desc")
 
 
@@ -55,13 +57,15 @@ class MemoryBuilder(TextBuilder):
 
     Attributes:
         local: Instructions of the current block that must stay in it, by right-hand side.
+        bases: The first constant of the buffer accesses at an offset and the part of a constant that is no immediate.
     """
 
-    __slots__ = ("local",)
+    __slots__ = ("bases", "local")
 
     def __init__(self, module: ModuleBuilder, target: Target) -> None:
         super().__init__(module, target)
         self.local: dict[str, LLValue] = {}
+        self.bases: dict[tuple[str, int], int] = {}
 
     def beside(self, type: LLType, rhs: str, uniform: bool = False) -> LLValue:
         """A pure instruction in the current block, shared within it alone."""
@@ -129,9 +133,11 @@ class MemoryBuilder(TextBuilder):
         if offset is None or offset.const is not None:
             base = 0 if offset is None else int(offset.const or 0)
             return self.const(ll.I32, base + const)
+        # Offsets that differ in their immediate only share a register, as long as nobody counts each one up.
+        if self.bases.setdefault((offset.text, const // _BUFFER_IMMEDIATE), const) != const:
+            self.note_folded(offset)
         if const == 0:
             return offset
-        self.note_folded(offset)
         return self.beside(ll.I32, f"add i32 {offset.text}, {self.const(ll.I32, const).text}", offset.uniform)
 
     def _check_width(self, swizzle: Swizzle, access_bytes: int) -> None:

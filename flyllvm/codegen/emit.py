@@ -60,7 +60,7 @@ def emit_module(module: Module, target: Target, options: Options | None = None) 
         carried = max(carried, _emit_kernel(out, kernel, target, options))
     out.check_lds()
     text = mark_large_tile(out.text(module.kernels[0].name), carried)
-    return mark_folded(text, out.folded, out.whole)
+    return mark_folded(text, out.folded, out.whole, carried)
 
 
 def _where(kernel: Kernel) -> object | None:

@@ -10,13 +10,44 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flyllvm.codegen.levers import choose_passes, mark_large_tile
+from flyllvm.codegen.client import compile_llvm
+from flyllvm.codegen.levers import choose_passes, mark_folded, mark_large_tile, reduces_strength
 from flyllvm.codegen.options import Options
 from flyllvm.compiler import image
 from flyllvm.compiler.image import Image, image_stage
 from flyllvm.compiler.pipeline import Timings
 from flyllvm.errors import CodegenError
 from flyllvm.target import Target
+
+#: Every lane adds up what is 256 bytes apart from a place of its own.
+LOOP = """
+target triple = "amdgcn-amd-amdhsa"
+define amdgpu_kernel void @k(ptr addrspace(1) %p, i32 %n) {
+entry:
+  %t = call range(i32 0, 256) i32 @llvm.amdgcn.workitem.id.x()
+  %b = shl nuw nsw i32 %t, 2
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %s = phi i32 [ 0, %entry ], [ %more, %loop ]
+  %o = mul nuw nsw i32 %i, 256
+  %w = zext i32 %o to i64
+  %q = getelementptr i8, ptr addrspace(1) %p, i64 %w
+  %l = zext i32 %b to i64
+  %a = getelementptr i8, ptr addrspace(1) %q, i64 %l
+  %x = load i32, ptr addrspace(1) %a
+  %more = add i32 %s, %x
+  %next = add nuw nsw i32 %i, 1
+  %again = icmp slt i32 %next, %n
+  br i1 %again, label %loop, label %exit
+exit:
+  %l2 = zext i32 %b to i64
+  %r = getelementptr i8, ptr addrspace(1) %p, i64 %l2
+  store i32 %more, ptr addrspace(1) %r
+  ret void
+}
+declare i32 @llvm.amdgcn.workitem.id.x()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +66,20 @@ def test_the_choice_is_in_the_text() -> None:
     assert mark_large_tile("text\n", 192) == "text\n"
     assert choose_passes("text\n", "auto")[0] == "none"
     assert choose_passes(mark_large_tile("text\n", 500), "O3") == ("O3", "as asked")
+
+
+def test_loops_that_fold_addresses_are_not_strength_reduced_unless_their_tile_fills_the_registers() -> None:
+    assert not reduces_strength(mark_folded("}\n", 3, 2, 192))
+    assert reduces_strength(mark_folded("}\n", 3, 3, 0)) and reduces_strength(mark_folded("}\n", 3, 2, 193))
+
+
+@pytest.mark.llvm
+def test_a_loop_that_is_not_strength_reduced_leaves_the_next_module_alone() -> None:
+    marked = mark_folded("", 1, 0, 0)
+    first, second, third = (
+        compile_llvm(LOOP + tail, Target.parse("gfx942"), want=("asm",)).assembly for tail in ("", marked, "")
+    )
+    assert first == third != second
 
 
 @pytest.mark.llvm
