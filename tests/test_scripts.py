@@ -117,9 +117,9 @@ def test_the_status_of_pytest_is_the_status_of_the_script(clone: Clone, status: 
     assert clone.run(".ci/run", FAKE_PYTEST=status).returncode == int(status)
 
 
-def test_the_tests_leave_out_what_needs_a_gpu_and_use_two_processes(clone: Clone) -> None:
+def test_all_tests_run_in_two_processes_launches_on_the_double_too(clone: Clone) -> None:
     clone.run("scripts/test", "tests/layout")
-    assert clone.log.read_text().splitlines()[-1] == "-m pytest -n 2 -m not hip tests/layout"
+    assert clone.log.read_text().splitlines()[-1] == "-m pytest -n 2 tests/layout"
 
 
 def test_without_a_usable_python_it_says_what_to_install(clone: Clone, tmp_path: Path) -> None:

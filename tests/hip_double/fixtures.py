@@ -32,6 +32,9 @@ def load_double() -> Double:
     folder = Path(mkdtemp(prefix="hip_double_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     library = build(folder)
+    # An earlier look for the library that found none has made hip-python remember the bare name, and a name that is
+    # loaded already is what the dynamic loader gives for it.
+    loaded = Double(library)
     before = os.environ.get("ROCM_PATH")
     os.environ["ROCM_PATH"] = str(folder)
     try:
@@ -42,7 +45,6 @@ def load_double() -> Double:
         else:
             os.environ["ROCM_PATH"] = before
     assert why is None, why
-    loaded = Double(library)
     _hide(loaded)
     return loaded
 

@@ -89,7 +89,8 @@ def test_scalars_and_dynamic_leaves_are_packed(dtype: Any) -> None:
         m, n = out.shape
         i = fx.thread_idx.x
         if i < m * n:
-            out[i // n, i % n] = fx.Int32(fx.Float32(b) + fx.Float32(d)) + a + c + fx.Int32(e)
+            total = fx.Int32(fx.Float32(b) + fx.Float32(d)) + a + c + fx.Int32(e)
+            out[i // n, i % n] = total.to(out.dtype)
 
     with DeviceArray.zeros((3, 5), dtype) as out:
         tensor = flyc.from_dlpack(out).mark_layout_dynamic()
