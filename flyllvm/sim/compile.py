@@ -190,10 +190,13 @@ class Compiler:
         Raises:
             SimError: The kernel uses something that the simulator does not know; all such names are listed.
         """
-        from . import fusion, hardware, overflow, support
+        from . import fusion, hardware, intrinsics, overflow, support
 
         program = self.program
         graph = build_graph(inline_calls(self.module, self.kernel))
+        for node in graph:
+            for inst in node.insts:
+                intrinsics.add_modifiers(inst)
         support.check(program, graph)
         self._index(graph)
         program.slots = self.slots

@@ -127,7 +127,8 @@ def load_async_to_lds(c: Compiler, inst: Inst) -> list[Op]:
         to = transfer.locate(m, inst, "LDS", target, size, min(4, size), True)
         transfer.write(m, inst, to, np.ascontiguousarray(raw), DMA)
 
-    return [guard, run] if guard else [run]
+    op = transfer.somewhere(c, "LDS", lds, run)
+    return [guard, op] if guard else [op]
 
 
 def store_from_lds(c: Compiler, inst: Inst) -> list[Op]:

@@ -24,9 +24,10 @@ from . import (
     poison,
     tensor,
     transpose,
+    types as ty,
     vector_calls,
 )
-from .ir import Inst
+from .ir import Const, Inst
 from .values import scalar
 
 if TYPE_CHECKING:
@@ -230,6 +231,16 @@ def _cast_nonnull(c: Compiler, inst: Inst) -> list[Op]:
 
 
 # ---- matrix instructions
+
+
+def add_modifiers(inst: Inst) -> None:
+    """LLVM 24 leaves out the modifiers of A and B, which LLVM 22 has in front of them: puts zeros there."""
+    name = _name(inst).removeprefix("amdgcn.")
+    if inst.op == "call" and name.startswith(("wmma.", "swmmac.")) and matrix.supports(name):
+        positions = matrix.immediate_positions(name)
+        if positions[:2] == (0, 2) and len(inst.operands) > 2 and isinstance(inst.operands[0].type, ty.VecType):
+            off = Const(ty.I1, "int", 0)
+            inst.operands[:2] = [off, inst.operands[0], off, inst.operands[1]]
 
 
 def _matrix(c: Compiler, inst: Inst, name: str) -> list[Op]:

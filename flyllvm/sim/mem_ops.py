@@ -211,7 +211,7 @@ def build_store(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         fn(m, r[p], r[v])
 
-    return [*(k for k in checks if k), *before, run, *after]
+    return [*(k for k in checks if k), *before, transfer.somewhere(c, space_name, p, run), *after]
 
 
 def build_alloca(c: Compiler, inst: Inst) -> list[Op]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from .memory import UNITS, Space, known_alignment, unit_of
 from .values import Array
 
 if TYPE_CHECKING:
+    from .compile import Compiler, Op
     from .machine import Machine
 
 
@@ -75,6 +76,29 @@ def locate(
     if offset.shape[1] != m.waves:
         offset = np.broadcast_to(offset, (m.groups, m.waves, offset.shape[2]))
     return Located(space, offset, False, unit)
+
+
+# Compilers for gfx1250 send the lanes that shall not write here: LDS has no such byte, and the write is dropped.
+NOWHERE = 0x7FFFFFFF
+
+
+def somewhere(c: Compiler, space_name: str, address: int, op: Op) -> Op:
+    """A write to LDS that leaves out lanes with the address `NOWHERE`, on the chip where compilers use it."""
+    if space_name != "LDS" or c.target.processor != "gfx1250":
+        return op
+
+    def run(r: list[Any], m: Machine) -> None:
+        nowhere = np.broadcast_to(r[address] == NOWHERE, m.shape) & m.mask
+        if not nowhere.any():
+            op(r, m)
+            return
+        saved = m.mask
+        m.enter(saved & ~nowhere)
+        if m.active:
+            op(r, m)
+        m.enter(saved)
+
+    return run
 
 
 def _check_alignment(m: Machine, inst: Inst, space_name: str, pointer: Array, align: int) -> None:

@@ -153,3 +153,51 @@ def test_flydsl_gemm_without_its_synchronisation_races(target: str, removed: str
     text = "\n".join(line for line in lines if removed not in line)
     with pytest.raises(SimError, match="LDS race"):
         _run_flydsl("gemm", target, (2, 2), _flydsl_gemm(), "default", text)
+
+
+# ---- habits of compilers for gfx1250
+
+
+def test_lanes_send_writes_to_lds_nowhere() -> None:
+    """An address that LDS does not have drops the write; elsewhere it is a fault."""
+    text = """
+@lds = internal addrspace(3) global [32 x i32] poison, align 16
+define amdgpu_kernel void @k(ptr addrspace(1) %out) {
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %c = icmp ult i32 %t, 16
+  %p = getelementptr i32, ptr addrspace(3) @lds, i32 %t
+  %g = getelementptr i32, ptr addrspace(1) %out, i32 %t
+  %some = select i1 %c, ptr addrspace(3) %p, ptr addrspace(3) inttoptr (i32 2147483647 to ptr addrspace(3))
+  call void @llvm.amdgcn.global.load.async.to.lds.b32(ptr addrspace(1) %g, ptr addrspace(3) %some, i32 0, i32 0)
+  %rest = select i1 %c, ptr addrspace(3) inttoptr (i32 2147483647 to ptr addrspace(3)), ptr addrspace(3) %p
+  store i32 7, ptr addrspace(3) %rest, align 4
+  call void @llvm.amdgcn.s.wait.asynccnt(i16 0)
+  %v = load i32, ptr addrspace(3) %p, align 4
+  store i32 %v, ptr addrspace(1) %g, align 4
+  ret void
+}"""
+    out = np.arange(100, 132, dtype=np.uint32)
+    simulate(text, grid=1, block=32, args=[out], target="gfx1250")
+    assert np.array_equal(out[:16], np.arange(100, 116)) and (out[16:] == 7).all()
+    plain = text.replace("call void @llvm.amdgcn.global.load", "; ").replace(
+        "call void @llvm.amdgcn.s.wait.async", "; "
+    )
+    with pytest.raises(SimError, match="far from|out of bounds|multiple of 4"):
+        simulate(plain, grid=1, block=64, args=[np.zeros(64, np.uint32)], target="gfx942")
+
+
+def test_wmma_without_modifiers_of_a_and_b() -> None:
+    """LLVM 24 writes fewer operands than LLVM 22."""
+    zeros = "<16 x half> splat (half 1.0)"
+    head = "define amdgpu_kernel void @k(ptr addrspace(1) %out) {\n  %t = call i32 @llvm.amdgcn.workitem.id.x()\n"
+    tail = (
+        "  %p = getelementptr <8 x float>, ptr addrspace(1) %out, i32 %t\n"
+        "  store <8 x float> %d, ptr addrspace(1) %p\n  ret void\n}"
+    )
+    call = "  %d = call <8 x float> @llvm.amdgcn.wmma.f32.16x16x32.f16.v8f32.v16f16({}, i16 0, <8 x float> {}, i1 0, i1 0)\n"
+    results = []
+    for operands in (f"i1 0, {zeros}, i1 0, {zeros}", f"{zeros}, {zeros}"):
+        out = np.zeros((32, 8), np.float32)
+        simulate(head + call.format(operands, "zeroinitializer") + tail, grid=1, block=32, args=[out], target="gfx1250")
+        results.append(out)
+    assert (results[0] == 32).all() and np.array_equal(*results)
