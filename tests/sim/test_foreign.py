@@ -194,7 +194,8 @@ def test_wmma_without_modifiers_of_a_and_b() -> None:
         "  %p = getelementptr <8 x float>, ptr addrspace(1) %out, i32 %t\n"
         "  store <8 x float> %d, ptr addrspace(1) %p\n  ret void\n}"
     )
-    call = "  %d = call <8 x float> @llvm.amdgcn.wmma.f32.16x16x32.f16.v8f32.v16f16({}, i16 0, <8 x float> {}, i1 0, i1 0)\n"
+    call = "  %d = call <8 x float> @llvm.amdgcn.wmma.f32.16x16x32.f16.v8f32.v16f16("
+    call += "{}, i16 0, <8 x float> {}, i1 0, i1 0)\n"
     results = []
     for operands in (f"i1 0, {zeros}, i1 0, {zeros}", f"{zeros}, {zeros}"):
         out = np.zeros((32, 8), np.float32)
