@@ -179,10 +179,8 @@ define amdgpu_kernel void @k(ptr addrspace(1) %out) {
     out = np.arange(100, 132, dtype=np.uint32)
     simulate(text, grid=1, block=32, args=[out], target="gfx1250")
     assert np.array_equal(out[:16], np.arange(100, 116)) and (out[16:] == 7).all()
-    plain = text.replace("call void @llvm.amdgcn.global.load", "; ").replace(
-        "call void @llvm.amdgcn.s.wait.async", "; "
-    )
-    with pytest.raises(SimError, match="far from|out of bounds|multiple of 4"):
+    plain = "\n".join(line for line in text.split("\n") if "async" not in line)
+    with pytest.raises(SimError, match="is not a multiple of 4"):
         simulate(plain, grid=1, block=64, args=[np.zeros(64, np.uint32)], target="gfx942")
 
 
