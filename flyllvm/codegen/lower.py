@@ -77,7 +77,7 @@ class Lowering:
         self.options = options
         self.target = target
         self.values: dict[Value, Any] = {}
-        self.scaled: dict[tuple[Value, int], LLValue] = {}
+        self.scaled: dict[tuple[Value, int, bool], LLValue] = {}
         self.carried = 0
         self.subprogram: int | None = None
         self._checked: dict[int, object] = {}

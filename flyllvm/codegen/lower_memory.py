@@ -144,14 +144,14 @@ def moved(lw: Lowering, p: Pointer, offset: Value, bits: int, type_: t.PtrType) 
         if last is not None and isinstance(rest, LLValue) and last * bits % 8 == 0:
             value, const = rest, last
             divisibility, range_ = inner.operands[0].divisibility, inner.operands[0].range
-    chosen = None if const else _scaled_parts(lw, offset, bits)
+    chosen = None if const else _scaled_parts(lw, offset, bits, type_.space == "buffer_desc")
     scaled = _scaled(lw, value, divisibility, range_, bits, type_) if chosen is None else chosen
     if p.offset is not None:
         scaled = lw.em.binary("add", p.offset, scaled)
     return Pointer(p.base, scaled, p.const + const * bits, align)
 
 
-def _scaled_parts(lw: Lowering, offset: Value, bits: int) -> LLValue | None:
+def _scaled_parts(lw: Lowering, offset: Value, bits: int, buffer: bool) -> LLValue | None:
     """Bytes of an offset that is a sum, or a choice between a sum and a constant, with the scaling inside.
 
     The scaled parts are shared by neighbouring offsets, and a scaled sum is a plain induction variable of its loop.
@@ -161,26 +161,27 @@ def _scaled_parts(lw: Lowering, offset: Value, bits: int) -> LLValue | None:
     if op is None or bits % 8 or bits == 8 or offset.type != t.I32:
         return None
     if op.name == "arith.addi":
-        return _scaled_sum(lw, offset, bits // 8)
+        return _scaled_sum(lw, offset, bits // 8, buffer)
     if op.name != "arith.select":
         return None
     cond, a, b = op.operands
     if a.static_value() is None and b.static_value() is None:
         return None
-    return lw.em.select(lw.get(cond), _scaled_sum(lw, a, bits // 8), _scaled_sum(lw, b, bits // 8))
+    return lw.em.select(lw.get(cond), *[_scaled_sum(lw, v, bits // 8, buffer) for v in (a, b)])
 
 
-def _scaled_sum(lw: Lowering, value: Value, size: int) -> LLValue:
-    done = lw.scaled.get((value, size))
+def _scaled_sum(lw: Lowering, value: Value, size: int, buffer: bool) -> LLValue:
+    key = (value, size, buffer)
+    done = lw.scaled.get(key)
     if done is None:
-        done = _scale(lw, value, size)
+        done = _scale(lw, value, size, buffer)
         # A value of the kernel's body can be used from here on everywhere; one of a branch or loop cannot.
         if done.level == 0:
-            lw.scaled[(value, size)] = done
+            lw.scaled[key] = done
     return done
 
 
-def _scale(lw: Lowering, value: Value, size: int) -> LLValue:
+def _scale(lw: Lowering, value: Value, size: int, buffer: bool) -> LLValue:
     known = value.static_value()
     if known is not None:
         # As a signed 32-bit number, which is how the wrapped product reads.
@@ -192,7 +193,10 @@ def _scale(lw: Lowering, value: Value, size: int) -> LLValue:
         and all(v.static_value() is not None or v in lw.values for v in op.operands)
     ):
         a, b = op.operands
-        return lw.em.binary("add", _scaled_sum(lw, a, size), _scaled_sum(lw, b, size))
+        return lw.em.binary("add", _scaled_sum(lw, a, size, buffer), _scaled_sum(lw, b, size, buffer))
+    if buffer and size & (size - 1) == 0:
+        return lw.em.binary("shl", lw.get(value), lw.em.const(ll.I32, size.bit_length() - 1))
+    # LLVM sees through shifts what parts of LDS do not overlap, and moves writes up to the loads they wait for.
     return lw.em.binary("mul", lw.get(value), lw.em.const(ll.I32, size))
 
 
