@@ -37,13 +37,29 @@ def combine(v: Values, t: str, args: list[str], whole: str) -> str:
 
 
 def ratio(source: str, target: str) -> int:
-    """Parts of ``target`` in one of ``source`` (positive), or the other way round (negative); 1 for equal sizes."""
+    """Parts of ``target`` in one of ``source`` (positive), or the other way round (negative); 1 for equal sizes.
+
+    Zero where neither divides the other.
+    """
     a, b = bits_of(source), bits_of(target)
     if a % b == 0:
         return a // b
     if b % a == 0:
         return -(b // a)
-    raise NotCovered(f"a bitcast between elements of {a} and {b} bits")
+    return 0
+
+
+def slice_bits(v: Values, source: str, first: int, args: list[str], start: int, target: str) -> str:
+    """Bits from ``start`` on of a row of parts, of which ``args`` are those from number ``first`` on."""
+    width, bits = bits_of(source), bits_of(target)
+    total = ""
+    for i, a in enumerate(args, first):
+        wide = v.cast("zext", f"i{width}", integer_of(v, source, a), "i128")
+        by = i * width - start
+        if by:
+            wide = v.op("shl" if by > 0 else "lshr", "i128", wide, v.const("i128", abs(by)))
+        total = v.op("or", "i128", total, wide) if total else wide
+    return v.cast("bitcast", f"i{bits}", v.cast("trunc", "i128", total, f"i{bits}"), target)
 
 
 class Field:

@@ -99,8 +99,20 @@ def recast(b: Lowering, parts: list[Part], target: list[str]) -> list[Part]:
     if many > 1:
         pieces = [t] * many
         return [p for part in parts for p in b.apply(lambda v, a: bits.split(v, s, a, pieces), [part], pieces)]
+    if many == 0:
+        return [_slice(b, parts, i * bits_of(t), t) for i in range(len(target))]
     groups = [parts[i : i - many] for i in range(0, len(parts), -many)]
     return [b.apply(lambda v, *args: [bits.combine(v, s, list(args), t)], group, [t])[0] for group in groups]
+
+
+def _slice(b: Lowering, parts: list[Part], start: int, target: str) -> Part:
+    source = parts[0].type
+    first, last = start // bits_of(source), (start + bits_of(target) - 1) // bits_of(source)
+
+    def run(v: Values, *args: str) -> list[str]:
+        return [bits.slice_bits(v, source, first, list(args), start, target)]
+
+    return b.apply(run, parts[first : last + 1], [target])[0]
 
 
 def _extractelement(b: Lowering, inst: Inst) -> list[Part]:

@@ -7,40 +7,29 @@ one rounding to its type, as the NumPy engine does.
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any
-
 import numpy as np
 
 from .. import types as ty
 from ..matrix_core import Product
-from ..matrix_element import BF16, F16, F32, I8, I32, U8, XF32, Element
-from ..matrix_fragment import Fetch
+from ..matrix_element import BF16, F16, F32, I8, I32, U8
+from ..matrix_scaled import ScaledProduct
 from . import arith
-from .parts import NotCovered, bits_of, bytes_of, float_literal, literal_of
-from .text import WIDTH, Values, Writer, suffix_of
+from .operands import (
+    CONVERTED,
+    Codes,
+    Runs,
+    can_read,
+    compare_copies,
+    look_up_rows,
+    row_pointer,
+    scale_rows,
+    widen_rows,
+    without_denormals,
+)  # fmt: skip
+from .parts import NotCovered, bytes_of
+from .text import WIDTH, Values, Writer
 
-_INPUTS = (F16, BF16, F32, XF32, I8, U8)
 _MAX_UNROLL = 16
-
-
-def _reads(element: Element) -> bool:
-    """Whether elements can be widened here: the formats above, and small floats through a table."""
-    return element in _INPUTS or (element.bits == 8 and not element.is_float)
-
-
-class Runs:
-    """Rows of a matrix as runs of lanes: element ``[row][i]`` is value ``value[row]`` of lane ``lane[row] + i``."""
-
-    __slots__ = ("lane", "length", "value")
-
-    def __init__(self, places: Any, count: int) -> None:
-        lanes, values = places // count, places % count
-        self.length = places.shape[1]
-        steps = lanes - lanes[:, :1] == np.arange(self.length)
-        if not steps.all() or not (values == values[:, :1]).all():
-            raise NotCovered("a matrix instruction whose rows are no runs of lanes")
-        self.lane, self.value = [int(x) for x in lanes[:, 0]], [int(x) for x in values[:, 0]]
 
 
 class Kind:
@@ -52,15 +41,19 @@ class Kind:
         a, b: Rows of A by ``[block][k]`` along M, and of B by ``[block][k]`` along N.
         d: Rows of the result by ``[block][m]`` along N.
         checks: The function tells whether copies of A or of B differ, which is a fault.
+        scales: Rows of the scales of A and of B by block of K, with their codes; none where there are no scales.
+        scale_blocks: Blocks of K that have a scale.
     """
 
-    def __init__(self, name: str, product: Product) -> None:
+    def __init__(self, name: str, product: Product, scaled: bool = False) -> None:
         a, b, c = product.a, product.b, product.c
         if product.negate or c.negate or c.absolute or c.clamp or c.result is not c.element:
             raise NotCovered("a matrix instruction with modifiers")
         known = (F32, I32) if b.shape[-1] != WIDTH else (F32, I32, F16, BF16)
-        if not (_reads(a.element) and _reads(b.element)) or c.element not in known:
+        if not (can_read(a.element) and can_read(b.element)) or c.element not in known:
             raise NotCovered(f"a matrix instruction of {a.element.name} with {c.element.name}")
+        if c.element is I32 and (a.element not in (I8, U8) or b.element not in (I8, U8)):
+            raise NotCovered(f"a matrix instruction of {a.element.name}")
         if not c._all_used:
             raise NotCovered("a matrix instruction that leaves registers out")
         self.name, self.product = name, product
@@ -80,6 +73,14 @@ class Kind:
         self.integer = c.element is I32
         self.checks = a.replicas > 1
         self.wide = "i32" if self.integer else "double"
+        self.scales: list[tuple[Runs, Codes]] = []
+        self.scale_blocks = 0
+        if scaled and isinstance(product, ScaledProduct):
+            self.scale_blocks = product.scale_a.index.shape[1]
+            self.scales = [
+                (Runs(scale.index.T, scale.lane_bytes), Codes(8, scale.decode))
+                for scale in (product.scale_a, product.scale_b)
+            ]
 
     @property
     def width(self) -> int:
@@ -95,7 +96,7 @@ class Kind:
 def function_text(kind: Kind, types: list[list[str]]) -> list[str]:
     """The function of a kind: pointers to the lanes of all parts of A, B, C and D, and the number of the wave."""
     w = Writer()
-    names = [[f"%{letter}{i}" for i in range(len(t))] for letter, t in zip("abc", types, strict=True)]
+    names = [[f"%{letter}{i}" for i in range(len(t))] for letter, t in zip("abcxy"[: len(types)], types, strict=True)]
     outputs = [f"%d{i}" for i in range(len(types[2]))]
     pointers = [n for group in names for n in group] + outputs
     w.start("entry")
@@ -113,11 +114,15 @@ def function_text(kind: Kind, types: list[list[str]]) -> list[str]:
         (kind.b, kind.product.b, names[1], types[1][0], "%B"),
     ):
         if kind.checks:
-            _compare_copies(w, fetch, group, part)
-        if fetch.element in _INPUTS:
-            _widen_rows(w, kind, runs, fetch, group, part, target)
+            compare_copies(w, fetch, group, part)
+        if fetch.element in CONVERTED:
+            widen_rows(w, kind.wide, runs, fetch, group, part, target)
         else:
-            tables.append(_look_up_rows(w, kind, runs, fetch, group, part, target))
+            tables.append(look_up_rows(w, runs, Codes.of(fetch.element), group, part, target))
+    for i, (runs, codes) in enumerate(kind.scales):
+        factors = w.emit(f"alloca [{kind.scale_blocks * runs.length} x double], align 64")
+        tables.append(look_up_rows(w, runs, codes, names[3 + i], types[3 + i][0], factors))
+        scale_rows(w, kind.k, kind.scale_blocks, runs.length, "%A" if i == 0 else "%B", factors)
     _multiply(w, kind)
     _round(w, kind, names[2], outputs, types[2][0])
     result = "i1" if kind.checks else "void"
@@ -130,103 +135,6 @@ def function_text(kind: Kind, types: list[list[str]]) -> list[str]:
         *w.lines,
         "}",
     ]
-
-
-def _compare_copies(w: Writer, fetch: Fetch, bases: list[str], part: str) -> None:
-    """Notes where copies of an operand, in equal shares of the lanes, differ."""
-    share = fetch.lanes // fetch.replicas
-    whole = f"i{share * bytes_of(part) * 8}"
-    for base in bases:
-        rows = [
-            w.emit(f"load {whole}, ptr {_row(w, [base], part, 0, share * i)}, align {bytes_of(part)}")
-            for i in range(fetch.replicas)
-        ]
-        for row in rows[1:]:
-            wrong = w.emit(f"icmp ne {whole} {rows[0]}, {row}")
-            before = w.emit("load i1, ptr %differ")
-            w.do(f"store i1 {w.emit(f'or i1 {before}, {wrong}')}, ptr %differ")
-
-
-def _look_up_rows(
-    w: Writer, kind: Kind, runs: Runs, fetch: Fetch, bases: list[str], part: str, target: str
-) -> str:  # fmt: skip
-    """Widens codes of 8 bits through a table; returns its definition."""
-    element, per = fetch.element, bits_of(part) // 8
-    values = np.empty(256, np.float64)
-    element.widen(np.arange(256, dtype=np.uint8), values)
-    name = "@codes_" + hashlib.sha256(values.tobytes()).hexdigest()[:12]
-    for row, (lane, value) in enumerate(zip(runs.lane, runs.value, strict=True)):
-        place = _row(w, bases, part, value // per, lane)
-        head, after, before = w.fresh("code"), w.fresh("coded"), w.block
-        index, following = "%" + w.fresh("i"), "%" + w.fresh("i")
-        w.go(head)
-        w.start(head)
-        w.lines.append(f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{head} ]")
-        raw = w.emit(f"load {part}, ptr {w.emit(f'getelementptr {part}, ptr {place}, i64 {index}')}")
-        if value % per:
-            raw = w.emit(f"lshr {part} {raw}, {value % per * 8}")
-        byte = raw if part == "i8" else w.emit(f"trunc {part} {raw} to i8")
-        code = w.emit(f"getelementptr double, ptr {name}, i64 {w.emit(f'zext i8 {byte} to i64')}")
-        start = w.emit(f"add i64 {index}, {row * runs.length}")
-        wide = w.emit(f"load double, ptr {code}")
-        w.do(f"store double {wide}, ptr {w.emit(f'getelementptr double, ptr {target}, i64 {start}')}")
-        w.lines.append(f"  {following} = add i64 {index}, 1")
-        w.branch(w.emit(f"icmp ult i64 {following}, {runs.length}"), head, after)
-        w.start(after)
-    items = ", ".join(f"double {literal_of('double', int(bits))}" for bits in values.view(np.uint64))
-    return f"{name} = internal constant [256 x double] [ {items} ]"
-
-
-def _row(w: Writer, bases: list[str], part: str, value: int, lane: int) -> str:
-    """Pointer to a value of a lane of this wave."""
-    start = w.emit(f"add i64 %first, {lane}") if lane else "%first"
-    return w.emit(f"getelementptr i{bytes_of(part) * 8}, ptr {bases[value]}, i64 {start}")
-
-
-def _widen_rows(
-    w: Writer, kind: Kind, runs: Runs, fetch: Fetch, bases: list[str], part: str, target: str
-) -> None:  # fmt: skip
-    element = fetch.element
-    per, size = bits_of(part) // element.bits, 4 if kind.integer else 8
-    for row, (lane, value) in enumerate(zip(runs.lane, runs.value, strict=True)):
-        place = _row(w, bases, part, value // per, lane)
-        raw = w.emit(f"load <{runs.length} x {part}>, ptr {place}, align {bytes_of(part)}")
-        wide = _widen(w, kind, element, part, raw, runs.length, value % per * element.bits)
-        if fetch.flush:
-            wide = _without_denormals(w, runs.length, "double", wide, element.min_normal)
-        w.do(f"store <{runs.length} x {kind.wide}> {wide}, ptr {w.at(target, row * runs.length * size)}, align 16")
-
-
-def _widen(w: Writer, kind: Kind, element: Element, part: str, raw: str, count: int, shift: int) -> str:
-    """Elements of a row as the type that is multiplied."""
-
-    def cast(op: str, source: str, value: str, to: str) -> str:
-        return w.emit(f"{op} <{count} x {source}> {value} to <{count} x {to}>")
-
-    def op(name: str, t: str, value: str, number: int) -> str:
-        return w.emit(f"{name} <{count} x {t}> {value}, splat ({t} {number})")
-
-    if element in (I8, U8):
-        low = op("lshr", part, raw, shift) if shift else raw
-        byte = low if part == "i8" else cast("trunc", part, low, "i8")
-        return cast("sext" if element is I8 else "zext", "i8", byte, "i32")
-    if element is BF16:
-        if part != "i16":
-            raw = cast("trunc", part, op("lshr", part, raw, shift) if shift else raw, "i16")
-        raw = cast("bitcast", "i32", op("shl", "i32", cast("zext", "i16", raw, "i32"), 16), "float")
-        return cast("fpext", "float", raw, "double")
-    if element is XF32:
-        bits = op("and", "i32", cast("bitcast", "float", raw, "i32"), -0x2000)
-        raw = cast("bitcast", "i32", bits, "float")
-    return cast("fpext", part, raw, "double")
-
-
-def _without_denormals(w: Writer, count: int, t: str, value: str, least: float) -> str:
-    """Zeros for what is below the smallest normal number."""
-    vector = f"<{count} x {t}>"
-    size = w.call(vector, f"llvm.fabs.{suffix_of(vector)}", (vector, value))
-    small = w.emit(f"fcmp olt {vector} {size}, splat ({t} {float_literal(t, least)})")
-    return w.emit(f"select <{count} x i1> {small}, {vector} zeroinitializer, {vector} {value}")
 
 
 def _multiply(w: Writer, kind: Kind) -> None:
@@ -293,9 +201,9 @@ def _round(w: Writer, kind: Kind, c: list[str], d: list[str], part: str) -> None
     for row, (lane, value) in enumerate(zip(kind.d.lane, kind.d.value, strict=True)):
         product = w.emit(f"load <{count} x {kind.wide}>, ptr {w.at('%P', row * count * size)}, align 16")
         align = bytes_of(part)
-        old = w.emit(f"load <{count} x {part}>, ptr {_row(w, c, part, value, lane)}, align {align}")
+        old = w.emit(f"load <{count} x {part}>, ptr {row_pointer(w, c, part, value, lane)}, align {align}")
         out = w.emit(f"add <{count} x i32> {product}, {old}") if kind.integer else _add(w, kind, part, product, old)
-        w.do(f"store <{count} x {part}> {out}, ptr {_row(w, d, part, value, lane)}, align {align}")
+        w.do(f"store <{count} x {part}> {out}, ptr {row_pointer(w, d, part, value, lane)}, align {align}")
 
 
 def _add(w: Writer, kind: Kind, part: str, product: str, old: str) -> str:
@@ -307,7 +215,7 @@ def _add(w: Writer, kind: Kind, part: str, product: str, old: str) -> str:
     start = w.emit(f"fpext <{count} x float> {old} to <{count} x double>")
     least = store.element.min_normal
     if store.flush:
-        start = _without_denormals(w, count, "double", start, least)
+        start = without_denormals(w, count, "double", start, least)
     total = w.emit(f"fadd <{count} x double> {product}, {start}")
     out = w.emit(f"fptrunc <{count} x double> {total} to <{count} x float>")
-    return _without_denormals(w, count, "float", out, least) if store.flush else out
+    return without_denormals(w, count, "float", out, least) if store.flush else out

@@ -8,6 +8,7 @@ from ...errors import SimError
 from .. import matrix
 from ..ir import Inst
 from ..matrix_core import Product
+from ..matrix_scaled import ScaledProduct
 from .parts import NotCovered, Part
 from .product_code import Kind, function_text
 from .steps import Step
@@ -46,7 +47,7 @@ class MatrixStep(Step):
 def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
     """The parts of the result of a matrix instruction (or dot product or conversion, which are not covered)."""
     program = b.program
-    if not matrix.ignores_exec(name) or matrix.literal_positions(name):
+    if not matrix.ignores_exec(name):
         raise NotCovered(f"@{inst.callee}")
     positions = matrix.immediate_positions(name)
     immediates = tuple(b.number(inst.operands[p], "a modifier") for p in positions)
@@ -54,11 +55,15 @@ def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
         prepared = matrix.prepare(name, immediates, wave_size=program.target.wave_size, target=program.target)
     except SimError as e:
         raise NotCovered(e.what) from None
-    if type(prepared) is not Product:  # scaled and sparse ones are kinds of it
+    if not isinstance(prepared, Product) or type(prepared) not in (Product, ScaledProduct):  # not the sparse ones
         raise NotCovered(f"@{inst.callee}")
-    spelled = "".join(c if c.isalnum() else "_" for c in name) + "".join(f"_{i}" for i in immediates)
-    kind = Kind(f"matrix_{spelled}", prepared)
+    literals = [b.literal(inst.operands[p]) for p in matrix.literal_positions(name)]
+    scaled = isinstance(prepared, ScaledProduct) and not (prepared.unscaled_at_zero and literals == [0, 0])
     operands = [b.parts(o) for i, o in enumerate(inst.operands) if i not in positions]
+    operands = operands if scaled else operands[:3]
+    words = [name, *map(str, immediates), *(f"{len(o)}{o[0].type}" for o in operands)]
+    spelled = "_".join("".join(c if c.isalnum() else "_" for c in word) for word in words)
+    kind = Kind(f"matrix_{spelled}", prepared, scaled)
     number = len(b.steps[b.node.index])
     outputs = [Part(p.type, False, b.node.index, number) for p in operands[2]]
     b.read([p for o in operands for p in o], b.add(MatrixStep(kind, operands, outputs)))

@@ -143,3 +143,27 @@ def test_accesses_past_a_descriptor_agree(t: str, records: int) -> None:
     data = np.random.default_rng(0).integers(0, 256, 4096).astype(np.uint8)
     args = [data, np.full(4096, 7, np.uint8), min(records, 4096)]
     both(kernel(body, f"{PARAMS}, i32 %records"), grid=1, block=100, args=args)
+
+
+def test_bits_are_cut_into_pieces_of_any_width() -> None:
+    body = """\
+      %b = mul i32 %t, 12
+      %p = getelementptr i8, ptr addrspace(1) %in, i32 %b
+      %v = load <3 x i32>, ptr addrspace(1) %p, align 4
+      %six = bitcast <3 x i32> %v to <16 x i6>
+      %a = extractelement <16 x i6> %six, i32 5
+      %c = extractelement <16 x i6> %six, i32 10
+      %turned = shufflevector <16 x i6> %six, <16 x i6> poison, <16 x i32> <i32 15, i32 1, i32 2, i32 3, i32 4, i32 5,
+ i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 0>
+      %back = bitcast <16 x i6> %turned to <3 x i32>
+      %x = extractelement <3 x i32> %back, i32 0
+      %a32 = zext i6 %a to i32
+      %c32 = sext i6 %c to i32
+      %s = add i32 %a32, %c32
+      %r = add i32 %s, %x
+      %po = getelementptr i32, ptr addrspace(1) %out, i32 %t
+      store i32 %r, ptr addrspace(1) %po, align 4
+      ret void
+    """.replace(",\n i32", ", i32")
+    data = np.random.default_rng(0).integers(0, 256, 64 * 12).astype(np.uint8)
+    both(kernel(body, PARAMS), grid=1, block=64, args=[data, np.zeros(64, np.int32)])

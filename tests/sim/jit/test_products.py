@@ -137,7 +137,7 @@ def test_a_wave_with_inactive_lanes_is_reported_as_by_the_numpy_engine() -> None
     assert "a matrix instruction with inactive lanes" in errors[0]
 
 
-def test_scaled_and_sparse_instructions_are_declined_by_name() -> None:
+def test_sparse_instructions_are_declined_by_name() -> None:
     operands = (
         "<4 x half> zeroinitializer, <8 x half> zeroinitializer, <4 x float> zeroinitializer, i32 0, i32 0, i32 0"
     )
@@ -148,3 +148,33 @@ def test_scaled_and_sparse_instructions_are_declined_by_name() -> None:
     )
     with pytest.raises(UnsupportedError, match=r"does not cover: line 2: @llvm\.amdgcn\.smfmac"):
         simulate(text, grid=1, block=64, args=[np.zeros(4, np.float32)], checks="none", engine="jit")
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 4), (4, 4), (2, 3), (1, 0)], ids=lambda code: f"format{code}")
+@pytest.mark.parametrize("scales", ["registers", "a constant", "zeros"])
+def test_scaled_products_agree(a: int, b: int, scales: str) -> None:
+    words = (8, 8, 6, 6, 4)
+    types = [f"<{words[a]} x i32>", f"<{words[b]} x i32>", "<4 x float>"]
+    scale_a, scale_b = {"registers": ("%x", "%y"), "a constant": ("2139062143", "%y"), "zeros": ("0", "0")}[scales]
+    rng = np.random.default_rng(a * 8 + b)
+    arrays = [rng.integers(0, 1 << 32, (64, words[code]), dtype=np.uint32) for code in (a, b)]
+    arrays.append(rng.normal(size=(64, 4)).astype(np.float32))
+    arrays += [rng.integers(0x78787878, 0x7F7F7F7F, 64, dtype=np.uint32) for _ in "xy"]
+    loads = "\n".join(
+        f"  %p{n} = getelementptr i8, ptr addrspace(1) %i{n}, i32 %o{n}\n"
+        f"  %{n} = load {t}, ptr addrspace(1) %p{n}, align 4"
+        for n, t in zip("abcxy", [*types, "i32", "i32"], strict=True)
+    )
+    offsets = "\n".join(f"  %o{n} = mul i32 %t, {x.nbytes // 64}" for n, x in zip("abcxy", arrays, strict=True))
+    suffix = f"v{words[a]}i32.v{words[b]}i32"
+    text = (
+        "define amdgpu_kernel void @k("
+        + ", ".join(f"ptr addrspace(1) %i{n}" for n in "abcxy")
+        + ", ptr addrspace(1) %out) {\n  %t = call i32 @llvm.amdgcn.workitem.id.x()\n"
+        + f"{offsets}\n{loads}\n  %d = call <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.{suffix}("
+        + f"{types[0]} %a, {types[1]} %b, <4 x float> %c, i32 {a}, i32 {b}, "
+        + f"i32 1, i32 {scale_a}, i32 2, i32 {scale_b})\n"
+        + "  %po = getelementptr <4 x float>, ptr addrspace(1) %out, i32 %t\n"
+        + "  store <4 x float> %d, ptr addrspace(1) %po, align 16\n  ret void\n}\n"
+    )
+    both(text, grid=1, block=64, args=[*arrays, np.zeros((64, 4), np.float32)], target="gfx950")
