@@ -98,7 +98,7 @@ def _over_ours(error: Exception, author: TracebackType) -> tuple[str, str] | Non
     """Python itself refused to do something with an object or function of ours."""
     text, quoted = str(error), _expression(author)
     at = f"{quoted}: {text}" if quoted else text
-    kinds = {n.rpartition(".")[2] for n in re.findall(r"(?:'|\btype )([\w.]+)", text)}
+    kinds = {n.rpartition(".")[2] for n in re.findall(r"""(?:['"]|\btype )([\w.]+)""", text)}
     if isinstance(error, AttributeError):
         if error.obj is None and (kinds & _classes().keys() or text == "__delitem__"):
             return at, "elements can be written, t[i] = x; nothing else of it changes"
@@ -106,7 +106,7 @@ def _over_ours(error: Exception, author: TracebackType) -> tuple[str, str] | Non
         if not _is_ours(home):
             return None
         return at, _INSTEAD.get(error.name or "") or _similar(error.name or "", error.obj)
-    if isinstance(error, IndexError) and "only integers" in text:
+    if any(said in text for said in ("only integers, slices", "NumPy arrays", "gufunc core")):
         return at, "the array is in host memory: pass it to the kernel as a tensor argument"
     if isinstance(error, ValueError) and "to unpack" in text:
         return at, "give as many names as there are values"
@@ -117,9 +117,10 @@ def _over_ours(error: Exception, author: TracebackType) -> tuple[str, str] | Non
     if function is not None:
         return at, f"call it as {_signature(function, called[1])}"  # type: ignore[index]
     classes = _classes()
-    if called and called[1] in classes:
-        doc = (classes[called[1]].__doc__ or "").strip().partition("\n")[0]
-        return at, f"{called[1]} is: {doc}"
+    owner = called[1].partition(".")[0] if called else ""
+    if owner in classes:
+        doc = (classes[owner].__doc__ or "").strip().partition("\n")[0]
+        return at, f"{owner} is: {doc}"
     if kinds & classes.keys():
         hints = (h for part, h in _HINTS if part in text)
         return at, next(hints, "use what the object offers: its elements, its .load(), its numbers")

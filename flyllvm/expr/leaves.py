@@ -64,6 +64,7 @@ class _Wrapped:
     """Base of layouts as a kernel sees them: ``raw`` is the object of the layout algebra."""
 
     __slots__ = ("raw",)
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     raw: Any
 

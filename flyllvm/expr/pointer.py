@@ -146,6 +146,7 @@ class Pointer:
     """
 
     __slots__ = ("_v", "dtype")
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     def __init__(self, value: Value, dtype: type[Numeric] | None = None) -> None:
         self.dtype = dtype if dtype is not None else BY_IR[ptr_type(value).elem.text]

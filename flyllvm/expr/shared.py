@@ -89,6 +89,8 @@ class Storage:
         return self.ptr.view(layout)
 
     def __getattr__(self, name: str) -> Storage:
+        if name.startswith("__"):
+            raise AttributeError(name)  # a protocol of Python's that it does not follow
         kind = self._kind
         fields = kind.fields if isinstance(kind, type) and issubclass(kind, Composite) else {}
         if name not in fields:

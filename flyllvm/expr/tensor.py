@@ -72,6 +72,7 @@ class Tensor:
     """
 
     __slots__ = ("_given", "_home", "_wide", "dtype", "ptr")
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     def __init__(self, ptr: Value, layout: Any, dtype: type[Numeric] | None = None) -> None:
         kind = ptr_type(ptr)
@@ -238,6 +239,7 @@ class CoordTensor:
     """
 
     __slots__ = ("base", "raw_layout")
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     def __init__(self, base: Any, layout: Any) -> None:
         self.base = to_leaves(base)

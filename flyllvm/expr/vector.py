@@ -42,6 +42,7 @@ class Vector:
     """
 
     __slots__ = ("_v", "dtype", "shape")
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     def __init__(self, value: Value, dtype: type[Numeric] | None = None, shape: Shape | None = None) -> None:
         if not isinstance(value, Value) or not isinstance(value.type, t.VectorType):

@@ -214,6 +214,70 @@ def test_one_wrong_argument_among_right_ones_is_refused(name: str) -> None:
         assert {w for w, make in WRONG.items() if taken(make)} == wanted, i
 
 
+def objects(A: Any) -> dict[str, Any]:
+    """One of every kind that has methods."""
+    e = Things(A)
+    wide = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32)
+    copy = fx.make_tiled_copy_tv(wide, fx.make_layout((4, 16), (16, 1)), fx.make_layout((1, 4), (4, 1)))
+    storage = fx.SharedAllocator().allocate(fx.struct["a" : fx.Float32, "b" : fx.Array[fx.Float16, 8]])
+    return {
+        "tensor": e.M, "fragment": e.F, "coordinates": fx.make_identity_tensor((4, 4)), "pointer": e.p, "number": e.t,
+        "float": e.x, "vector": fx.full(4, e.x), "layout": e.L, "copy atom": e.copy, "mma atom": e.mma,
+        "tiled copy": copy, "thread copy": copy.get_slice(e.t), "tiled mma": e.tiled,
+        "thread mma": e.tiled.get_slice(e.t), "storage": storage, "array storage": storage.b,
+        "tile": fx.make_tile(4, 4),
+        "composed": fx.make_composed_layout(fx.Swizzle(2, 3, 3), e.L),
+        "allocator": fx.SharedAllocator(static=False), "arena": fx.Arena(),
+    }  # fmt: skip
+
+
+KINDS = ["tensor", "fragment", "coordinates", "pointer", "number", "float", "vector", "layout", "copy atom", "mma atom",
+         "tiled copy", "thread copy", "tiled mma", "thread mma", "storage", "array storage", "tile", "composed",
+         "allocator", "arena"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_method_takes_its_arguments_or_refuses_them_at_the_authors_line(kind: str) -> None:
+    names: list[str] = []
+
+    def collect(A: Any) -> None:
+        held = objects(A)
+        assert list(held) == KINDS
+        names.extend(n for n in dir(type(held[kind])) if n[0] != "_" and callable(getattr(type(held[kind]), n)))
+
+    assert outcome(collect, True) is None
+    for name in names:
+        for wrong in ("str", "float", "layout", "tensor"):
+
+            def call(A: Any, name: str = name, wrong: str = wrong) -> None:
+                method = getattr(objects(A)[kind], name)
+                method(*[WRONG[wrong](A)] * max(required(method), 1))
+
+            outcome(call, True)
+        outcome(lambda A, name=name: getattr(objects(A)[kind], name)(*[1] * 30), True)  # type: ignore[misc]
+        assert outcome(lambda A, name=name: getattr(objects(A)[kind], name)(nonsense=1), True) is not None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_operators_with_what_they_do_not_take_are_refused_at_the_authors_line(kind: str) -> None:
+    ways = {
+        "add": lambda x, y: x + y, "radd": lambda x, y: y + x, "mul": lambda x, y: x * y, "sub": lambda x, y: x - y,
+        "div": lambda x, y: x / y, "floordiv": lambda x, y: x // y, "and": lambda x, y: x & y, "lt": lambda x, y: x < y,
+        "eq": lambda x, y: x == y, "shift": lambda x, y: x << y, "pow": lambda x, y: x**y, "get": lambda x, y: x[y],
+        "call": lambda x, y: x(y), "in": lambda x, y: y in x, "matmul": lambda x, y: x @ y, "neg": lambda x, y: -x,
+        "invert": lambda x, y: ~x, "iterate": lambda x, y: list(zip(range(9), x)), "float": lambda x, y: float(x),
+    }  # fmt: skip
+    for use in ways.values():
+        for wrong in ("None", "str", "array", "tensor"):
+            if wrong == "array" and kind in ("number", "float"):
+                continue  # NumPy makes arrays of numbers of the language
+
+            def call(A: Any, use: Any = use, wrong: str = wrong) -> None:
+                use(objects(A)[kind], WRONG[wrong](A))
+
+            outcome(call, True)
+
+
 # --- what the net says ----------------------------------------------------------------------------
 
 
