@@ -47,7 +47,7 @@ class ControlBuilder:
         def ori(self, a: Value, b: Value) -> Value: ...
 
     def _open(self, cls: type[Op], operands: Sequence[Value], result_types: Sequence[t.Type], regions: int) -> Op:
-        made = cls(operands, result_types, None, [Block((), None, self.block.depth + 1) for _ in range(regions)])
+        made = cls(operands, result_types, {}, [Block((), None, self.block.depth + 1) for _ in range(regions)])
         made.loc = self.location()
         made.parent = self.block
         return made

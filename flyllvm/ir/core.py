@@ -7,6 +7,8 @@ used anywhere inside the region that defines it and in the regions nested there.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from ..errors import VerifyError
 from .location import UNKNOWN, Location
 from .types import IntType, Type
@@ -163,6 +165,10 @@ MAX_DEPTH = 100
 ANY = 1 << 30
 
 
+#: The attributes of operations without any: most have none, and a dict of their own would be collected with them.
+_NONE: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
+
+
 class Op:
     """Base of all operations.
 
@@ -175,7 +181,7 @@ class Op:
     Attributes:
         operands: Input values.
         results: Output values.
-        attrs: Compile-time facts by name.
+        attrs: Compile-time facts by name; read-only where the operation was made without any.
         regions: One block per region.
         loc: The author's location.
         parent: The block that holds the operation.
@@ -203,8 +209,8 @@ class Op:
             if len(result_types) == 1
             else [Value(t, self, i) for i, t in enumerate(result_types)]
         )
-        self.attrs = {} if attrs is None else attrs
-        self.regions = list(regions)
+        self.attrs = _NONE if attrs is None else attrs
+        self.regions = tuple(regions)
         self.loc = loc
         self.parent: Block | None = None
         self.checked = False

@@ -156,7 +156,7 @@ def break_kernel(name: str, rng: random.Random) -> Kernel:
         elif kind == 1 and op.results:
             op.results[0].type = rng.choice(TYPES)
         elif kind == 2 and op.attr_names:
-            op.attrs[rng.choice(op.attr_names)] = rng.choice(OBJECTS)
+            op.attrs = {**op.attrs, rng.choice(op.attr_names): rng.choice(OBJECTS)}
         elif kind == 3 and op.parent is not None:
             rng.shuffle(op.parent.ops)
         elif kind == 4 and op.parent is not None and op in op.parent.ops:
@@ -164,7 +164,7 @@ def break_kernel(name: str, rng: random.Random) -> Kernel:
         elif kind == 5 and op.operands:
             op.operands.pop()
         elif kind == 6 and op.regions:
-            op.regions.pop()
+            op.regions = op.regions[:-1]
     return kernel
 
 
