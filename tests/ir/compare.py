@@ -31,7 +31,7 @@ def _blocks(a: Block, b: Block, same: dict[int, Value], out: list[str], weaker: 
         attrs = {k: v for k, v in x.attrs.items() if v is not None}
         alike = type(x) is type(y) and [r.type for r in x.results] == [r.type for r in y.results]
         alike = alike and [id(same[id(v)]) for v in x.operands] == [id(v) for v in y.operands]
-        if not alike or not _equal(attrs, y.attrs) or len(x.regions) != len(y.regions):
+        if not alike or not _equal(attrs, dict(y.attrs)) or len(x.regions) != len(y.regions):
             out.append(f"{x} {attrs} / {y} {y.attrs}")
             return
         if locations and x.loc.key() != y.loc.key():
