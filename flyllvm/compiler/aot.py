@@ -7,7 +7,6 @@ A folder holds one ``.hsaco`` per kernel and target, the LLVM IR for the simulat
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 
 from ..errors import CodegenError, FlyError, LinkError, TargetError
 from ..target import Target
@@ -112,13 +111,12 @@ def _rows(root: str, *, missing_ok: bool = False) -> list[dict[str, Any]]:
     Raises:
         LinkError: There is none, or it is not one of ours.
     """
-    import json
-
     from ..codeobject.files import read_text
+    from .cache.json_text import loads
 
     path = os.path.join(root, MANIFEST)
     try:
-        body = json.loads(read_text(path, "a manifest"))
+        body = loads(read_text(path, "a manifest").lstrip())
         rows = body["artifacts"]
         if body["format"] != _FORMAT:
             raise LinkError(f"format {body['format']} of the manifest", path, f"this flyllvm reads format {_FORMAT}")
@@ -211,7 +209,8 @@ def _load(root: str, row: Mapping[str, Any]) -> Artifact:
             artifact.llvm_ir = text.decode()
     except (KeyError, TypeError) as e:
         raise LinkError(f"the manifest's entry of {row['name']}: {e}", root, "compile the folder again") from None
-    artifact._code_object = CodeObject.from_image(image)
+    # Written from a code object, under a checksum: it is read when somebody asks what it holds.
+    artifact._code_object = CodeObject(image)
     return artifact
 
 
@@ -226,7 +225,7 @@ def _read(path: str, sum_of_contents: str) -> bytes:
 
 
 def compile_config(
-    config: Mapping[str, Any], load: Any, folder: str | os.PathLike[str], where: str, guard: Any = nullcontext
+    config: Mapping[str, Any], load: Any, folder: str | os.PathLike[str], where: str, guard: Any = None
 ) -> list[dict[str, Any]]:
     """Compiles what a configuration lists, and saves it.
 
@@ -243,6 +242,8 @@ def compile_config(
     Raises:
         CodegenError: The configuration is malformed, or kernels do not compile; nothing is written then.
     """
+    from contextlib import nullcontext
+
     from .aot_config import jobs_of
 
     made: dict[str, list[Artifact]] = {}
@@ -250,7 +251,7 @@ def compile_config(
     for job in jobs_of(config, where):
         try:
             kernel = load(job.file)
-            with guard(job.file):
+            with nullcontext() if guard is None else guard(job.file):
                 compiled = job.compile(kernel)
             for name, artifact in compiled:
                 made.setdefault(name, []).append(artifact)
