@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-debug", action="store_true", help="leave line tables out")
     parser.add_argument("--no-ssa", action="store_true", help="keep register memory in memory (no SSA form)")
     parser.add_argument("--no-cache", action="store_true", help="do without the disk cache")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="longest time for LLVM (default: 600)")
     parser.add_argument("--wave-size", type=int, help="lanes in a wave, where the chip has both modes")
     parser.add_argument("--json", action="store_true", help="print JSON, and errors as a JSON object on stderr")
 
@@ -71,6 +72,17 @@ def run(ns: argparse.Namespace) -> int:
     _write(ns, data)
     _print(ns, report, data)
     return 0
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise ValueError
+    return value
+
+
+def _limits(ns: argparse.Namespace) -> dict[str, Any]:
+    return {} if ns.timeout is None else {"timeout": ns.timeout}
 
 
 def _settings(ns: argparse.Namespace) -> dict[str, Any]:
@@ -122,7 +134,8 @@ def _kernel(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[s
         if ns.arg or ns.const:
             raise FlyError("--arg and --const with a .fly file", fix="its kernels name their arguments themselves")
         text = _read(ns.file)
-        artifact = build(lambda: parse_module(text, ns.file), target, _settings(ns), stop, ssa=not ns.no_ssa)
+        settings, limits = _settings(ns), _limits(ns)
+        artifact = build(lambda: parse_module(text, ns.file), target, settings, stop, ssa=not ns.no_ssa, limits=limits)
     else:
         from .load_kernel import authors_errors, constants, load_python
 
@@ -138,6 +151,7 @@ def _kernel(ns: argparse.Namespace, target: Target) -> tuple[bytes | str, dict[s
                 stop_after=stop,
                 ssa=not ns.no_ssa,
                 cache=not ns.no_cache,
+                limits=_limits(ns) or None,
                 **_settings(ns),
             )
     return _product(ns.emit, artifact), {"kernel": artifact.name, "timings": artifact.timings, "artifact": artifact}
@@ -181,12 +195,12 @@ def _from_llvm(text: str, ns: argparse.Namespace, target: Target) -> tuple[bytes
     if ns.emit == "llvm":
         return text, report
     if ns.emit in ("asm", "opt"):
-        return _text_of(text, target, options, ns.emit), report
+        return _text_of(text, target, options, ns.emit, **_limits(ns)), report
     if ns.emit == "obj":
-        result = object_stage(text, target, options, clock, check=True)
+        result = object_stage(text, target, options, clock, check=True, **_limits(ns))
         _warn(result.messages)
         return bytes(result.object), report
-    report["code"], messages = code_of_text(text, target, options, clock)
+    report["code"], messages = code_of_text(text, target, options, clock, **_limits(ns))
     _warn(messages)
     return report["code"].image, report
 
@@ -196,11 +210,11 @@ def _warn(messages: str) -> None:
         print(f"warning: LLVM: {messages}", file=sys.stderr)
 
 
-def _text_of(text: str, target: Target, options: Options, emit: str) -> str:
+def _text_of(text: str, target: Target, options: Options, emit: str, **limits: Any) -> str:
     from ..codegen.client import compile_llvm
 
     result = compile_llvm(
-        text, target, opt_level=options.opt_level, passes=options.passes, cov=options.cov, want=(emit,)
+        text, target, opt_level=options.opt_level, passes=options.passes, cov=options.cov, want=(emit,), **limits
     )
     return str(result.assembly if emit == "asm" else result.optimised_ir)
 

@@ -12,7 +12,7 @@ from ..errors import FlyError
 if TYPE_CHECKING:
     import argparse
 
-_ALONE = ("arg", "arch", "const", "wave_size", "no_ssa", "no_debug")
+_ALONE = ("arg", "arch", "const", "wave_size", "no_ssa", "no_debug", "timeout")
 
 
 def run_config(ns: argparse.Namespace) -> int:

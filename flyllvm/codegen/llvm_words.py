@@ -5,7 +5,7 @@ from __future__ import annotations
 # As keywords of `compile_llvm`; of `flyc.compile` in limits={...}.
 MORE_MEMORY = "split the kernel, or allow more memory with memory_limit_bytes= (flyc.compile: in limits={...})"
 _LONGEST_LINE = 160
-MORE_TIME = "split the kernel, or allow more time with timeout= (flyc.compile: in limits={...})"
+MORE_TIME = "split the kernel, or allow more time with timeout= (flyc.compile: in limits={...}; the command: --timeout)"
 
 # What LLVM's words hold -> what to do; the first that matches.
 _ADVICE = (

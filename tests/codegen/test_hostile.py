@@ -120,3 +120,15 @@ def test_the_command_prints_llvms_warnings(tmp_path: Path, capsys: pytest.Captur
     path.write_text(GOOD.replace(") {", ') "amdgpu-waves-per-eu"="99" {'))
     assert main(["compile", str(path), "--arch", "gfx942"]) == 0
     assert "warning: LLVM: " in (err := capsys.readouterr().err) and "desired occupancy was 99" in err
+
+
+def test_the_command_is_given_its_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLYLLVM_DUMP_DIR", str(tmp_path / "dump"))
+    path = tmp_path / "k.ll"
+    path.write_text(CASES["20000 products"][0])
+    assert main(["compile", str(path), "--arch", "gfx942", "--timeout", "0.3"]) == 2
+    assert "did not finish within 0.3 s" in (err := capsys.readouterr().err) and "the command: --timeout" in err
+    assert main(["compile", str(path), "--arch", "gfx942", "--timeout", "-1"]) == 2
+    assert "invalid" in capsys.readouterr().err
