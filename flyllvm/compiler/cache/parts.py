@@ -43,3 +43,11 @@ def is_python_made(cls: type) -> bool:
     """Whether all that an object of the class holds is in its fields: not so for a library's classes, written in C."""
     module = sys.modules.get(cls.__module__)
     return module is not None and not is_library(module)
+
+
+def is_found(cls: type, module: Any) -> bool:
+    """Whether a class is what its module has under its name: not so for one made at run time, like a struct."""
+    found: Any = module
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, "__dict__", {}).get(name)
+    return found is cls

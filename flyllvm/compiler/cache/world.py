@@ -16,7 +16,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 
 from ..followed import is_followed, is_library
 from ..watch_names import reads_of
-from .parts import bare, is_python_made, plain, slots
+from .parts import bare, is_found, is_python_made, plain, slots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ class _Walk:
         if not is_followed(fn):
             # flyllvm's own files have a sum of their own, other libraries a version.
             self._library(fn.__module__)
+            self.put(fn.__code__.co_firstlineno, fn.__code__.co_code)
             return
         self.code(fn.__code__)
         self._source(fn.__code__.co_filename)
@@ -217,11 +218,14 @@ class _Walk:
     def _class(self, cls: type) -> None:
         self.put("class", cls.__module__, cls.__qualname__)
         module = sys.modules.get(cls.__module__)
-        if cls.__module__ == "builtins" or cls.__module__.startswith(_OURS) or module is None or is_library(module):
-            if module is None:
-                raise Unknown(f"the class {cls.__qualname__}, whose module is gone")
+        if module is None:
+            raise Unknown(f"the class {cls.__qualname__}, whose module is gone")
+        if (cls.__module__ == "builtins" or is_library(module)) and is_found(cls, module):
             self._library(cls.__module__)
             return
+        # A class that a library makes at run time (a struct, a named tuple) is taken by value like an author's own.
+        if type(cls) is not type:
+            self.value(type(cls))
         for base in cls.__bases__:
             self.value(base)
         for key in sorted(set(cls.__dict__) - _IDLE):
@@ -234,7 +238,7 @@ class _Walk:
             self.put(type(raw).__name__)
             for part in inner:
                 self.value(part)
-        elif type(raw).__name__ in ("member_descriptor", "getset_descriptor", "wrapper_descriptor"):
+        elif type(raw).__name__.endswith("_descriptor") and type(raw).__module__ == "builtins":
             self.put(type(raw).__name__, key)
         else:
             self.value(raw)
