@@ -11,7 +11,7 @@ from ..errors import SimError
 from . import alu, convert, mem_ops, ordering, poison, transfer, types as ty
 from .ir import Inst
 from .memory import UNITS
-from .shadow import ATOMIC
+from .race_fault import ATOMIC
 from .values import Array
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ..errors import SimError
 from . import atomics, convert, mem_ops, poison, transfer, types as ty
 from .ir import Inst
 from .memory import known_alignment, unit_of
-from .shadow import ATOMIC
+from .race_fault import ATOMIC
 from .values import Array, scalar
 
 if TYPE_CHECKING:

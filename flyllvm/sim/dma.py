@@ -9,7 +9,7 @@ import numpy as np
 from . import poison, transfer
 from .ir import Inst
 from .memory import known_alignment, unit_of
-from .shadow import DMA
+from .race_fault import DMA
 from .sync import ASYNC, PLAIN, SEGMENT, TENSOR
 from .values import Array
 

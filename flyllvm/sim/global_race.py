@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import transfer
-from .shadow import ATOMIC, SEVERAL, WAVE_BITS
+from .race_fault import ATOMIC, SEVERAL, WAVE_BITS
 from .sync import SEGMENT
 from .values import Array
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import SimError
 from . import convert, ordering, poison, transfer, types as ty
 from .ir import Inst
-from .shadow import ATOMIC
+from .race_fault import ATOMIC
 from .sync import synchronises_waves
 from .values import LDS_APERTURE, PRIVATE_APERTURE, Array, scalar
 

@@ -9,33 +9,17 @@ compare: the last of several readers says nothing about the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .sync import ASYNC, PLAIN, SEGMENT, TENSOR, Sync
+from .race_fault import ATOMIC, DMA, FIXES, SEVERAL, WAVE_BITS, Who, lanes_of, report_lanes, report_race
+from .sync import ASYNC, SEGMENT, Sync
 from .values import Array
 
 if TYPE_CHECKING:
     from .ir import Inst
     from .machine import Machine
-
-SEVERAL, ATOMIC, DMA = 0x20, 0x40, 0x80
-WAVE_BITS = 0x1F
-_FIXES = {
-    PLAIN: "wait for the DMA (s.waitcnt vmcnt(0) or a release fence), then barrier and acquire, before the access",
-    ASYNC: "wait for it first (wait.asyncmark, s.wait.asynccnt, s.waitcnt vmcnt)",
-    TENSOR: "wait for it first (s.wait.tensorcnt)",
-}
-
-
-class Who:
-    """Whose access it is, where that is one wave as a whole and not its lanes."""
-
-    __slots__ = ("group", "wave")
-
-    def __init__(self, group: int, wave: int) -> None:
-        self.group, self.wave = group, wave
 
 
 class Shadow:
@@ -111,7 +95,7 @@ class Shadow:
         written = self.written.take(index, mode="clip")
         if int(written.min()) == 0:
             bad = written == 0
-            m.fault(inst, f"read of uninitialised {m.lds_name(index, bad)}", _lanes(m, bad, index, who),
+            m.fault(inst, f"read of uninitialised {m.lds_name(index, bad)}", lanes_of(m, bad, index, who),
                     "write it first (LDS has no defined content at the start of a workgroup)")  # fmt: skip
         if self.one_wave and not self.has_dma:
             return
@@ -166,7 +150,7 @@ class Shadow:
         if self.one_wave:
             self.written[index] = stamp
             if overwritten is not None and overwritten.any():
-                self._report_lanes(m, inst, index, overwritten, who)
+                report_lanes(m, inst, index, overwritten, who)
             return
         for kind in (self.written, self.read):
             old: Array = kind.take(index, mode="clip")
@@ -193,9 +177,9 @@ class Shadow:
         if overwritten is not None:
             differs &= overwritten[..., None] if differs.ndim > overwritten.ndim else overwritten
         if differs.any():
-            self._report(m, inst, index, differs, got, waves, who)
+            report_race(m, inst, index, differs, got, waves, who)
         if overwritten is not None:
-            self._report_lanes(m, inst, index, overwritten, who)
+            report_lanes(m, inst, index, overwritten, who)
 
     def is_of(self, index: Array, inst: Inst) -> Array:
         """Which granules an instruction wrote last."""
@@ -277,7 +261,7 @@ class Shadow:
             late = (stamps >> np.uint64(32)).astype(np.int64) >= self.sync.known[0][groups, mine, wave]
             race = late & (stamps != 0) & (mine != wave)
             if race.any():
-                self._report(m, inst, index, race, stamps, waves, who)
+                report_race(m, inst, index, race, stamps, waves, who)
 
     # ---- faults
 
@@ -301,7 +285,7 @@ class Shadow:
             m.fault(
                 inst, f"access to {m.lds_name(index, late)} before the {what} of the same wave is complete: "
                 f"'{m.program.text_of(other)}' at {m.program.where(other)}",
-                _lanes(m, late, index, who), _FIXES[kind],
+                lanes_of(m, late, index, who), FIXES[kind],
             )  # fmt: skip
 
     def _check(
@@ -311,41 +295,7 @@ class Shadow:
         if atomic:
             race &= (stamps & np.uint64(ATOMIC)) == 0
         if race.any():
-            self._report(m, inst, index, race, stamps, waves, who)
-
-    def _report(
-        self, m: Machine, inst: Inst, index: Array, race: Array, stamps: Array, waves: Array, who: Who | None
-    ) -> None:
-        flat = int(np.flatnonzero(race)[0])
-        stamp = int(stamps.ravel()[flat])
-        other = m.program.insts[(stamp >> 8) & 0xFFFFFF]
-        own_wave = int(np.broadcast_to(waves, race.shape).ravel()[flat])
-        other_wave = "several waves" if stamp & SEVERAL else f"wave {stamp & WAVE_BITS}"
-        name = m.lds_name(index, race)
-        what = (
-            f"LDS race on {name}: wave {own_wave} and {other_wave} are not ordered; the other access is "
-            f"'{m.program.text_of(other)}' at {m.program.where(other)}"
-        )
-        m.fault(inst, what, _lanes(m, race, index, who), self._advice(m, stamp))
-
-    def _report_lanes(self, m: Machine, inst: Inst, index: Array, lanes: Array, who: Who | None) -> None:
-        """Lanes of one wave that stored to a place where another one stored something else."""
-        bad = np.broadcast_to(lanes[..., None] if index.ndim in (2, 4) else lanes, index.shape)
-        what = f"race: lanes of one wave store different values to {m.lds_name(index, bad)} at once"
-        fix = "give every lane its own place, let one lane store, or use an atomic"
-        m.fault(inst, what, _lanes(m, bad, index, who), fix)
-
-    def _advice(self, m: Machine, stamp: int) -> str:
-        phase = int(np.max(self.sync.phase))
-        if stamp & DMA:
-            kind = int(m.program.dma_kind[(stamp >> 8) & 0xFFFFFF])
-            return f"{_FIXES[kind]}, then barrier and acquire" if kind != PLAIN else _FIXES[PLAIN]
-        if (stamp >> 32) < phase and phase > 1:
-            return (
-                'a bare s.barrier orders execution, not memory: put fence syncscope("workgroup") release before it '
-                "and acquire after it, in every wave"
-            )
-        return 'put a barrier between the two: fence syncscope("workgroup") release; s.barrier; fence ... acquire'
+            report_race(m, inst, index, race, stamps, waves, who)
 
 
 def _only(stamps: Array, flag: int) -> Array:
@@ -354,18 +304,3 @@ def _only(stamps: Array, flag: int) -> Array:
 
 def _without(stamps: Array, flag: int) -> Array:
     return np.where((stamps & np.uint64(flag)) == 0, stamps, np.uint64(0))
-
-
-def _lanes(m: Machine, bad: Array, index: Array, who: Who | None) -> Any:
-    """One flag per lane from one per granule."""
-    if who is not None:
-        return of_wave(m, who)
-    result: Array = np.any(bad, axis=-1) if index.ndim in (2, 4) else bad
-    return result
-
-
-def of_wave(m: Machine, who: Who) -> Array:
-    """Flags of the running lanes of one wave."""
-    flags = np.zeros(m.shape, bool)
-    flags[who.group, who.wave] = m.mask[who.group, who.wave]
-    return flags

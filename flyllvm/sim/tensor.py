@@ -21,7 +21,7 @@ from . import poison, transfer
 from .dma import first_of_wave
 from .ir import Inst
 from .memory import UNITS, Space, known_alignment, unit_of
-from .shadow import DMA, Who, of_wave
+from .race_fault import DMA, Who, of_wave
 from .values import Array
 
 if TYPE_CHECKING:

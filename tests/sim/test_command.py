@@ -205,3 +205,21 @@ def test_the_engine_can_be_chosen(folder: Path, capsys: pytest.CaptureFixture[st
     assert status == 0 and "engine: jit, host code made in" in out
     status, _, err = _run(capsys, [*GEMM, "--engine", "jit"])
     assert status == 1 and "fix: pass checks='none'" in err
+
+
+@pytest.mark.llvm
+def test_profile_tells_the_occupancy_of_what_llvm_makes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = _run(capsys, [*GEMM, "--profile"])
+    assert status == 0 and "occupancy: 8 waves per SIMD, limited by wave slots" in out
+    found = json.loads(_run(capsys, [*GEMM, "--profile", "--json"])[1])["report"]["occupancy"]
+    assert found["limits"]["lds"] >= 8 if "lds" in found["limits"] else found["lds_bytes"] == 1536
+    assert found["vgpr_count"] > 0 and found["waves_per_simd"] == 8
+    assert "occupancy" not in _run(capsys, GEMM)[1]
+
+
+@pytest.mark.llvm
+def test_no_occupancy_where_llvm_refuses_the_module(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = kernel("call void @llvm.amdgcn.asyncmark()\n" + STORE_OUT.format(value="%t"))
+    (folder / "new.ll").write_text(text)
+    status, out, _ = _run(capsys, "sim new.ll --block 64 --arg i32[64] --profile".split())
+    assert status == 0 and "warning: no occupancy: LLVM cannot compile this module" in out
