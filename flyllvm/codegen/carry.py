@@ -197,6 +197,8 @@ def form_of(lw: Lowering, type: t.Type, values: list[Any], same_base: bool) -> F
     return Nothing(lw, type, [])
 
 
+#: Operations in a row that are looked through; a longer chain is taken to differ between lanes.
+_MAX_DEPTH = 100
 #: Operations that keep the base of their first operand.
 _KEEPS_BASE = frozenset(("fly.add_offset", "fly.make_view", "fly.get_iter", "fly.apply_swizzle", "fly.recast_iter"))
 
@@ -208,3 +210,35 @@ def root_of(value: Value) -> Value:
         value = op.operands[0]
         op = value.op
     return value
+
+
+def shared_by_lanes(lw: Lowering, numbers: dict[Value, Value]) -> dict[Value, Value]:
+    """Carried numbers that all running lanes of a wave have in common in every iteration.
+
+    Args:
+        lw: The lowering.
+        numbers: What the body yields for each number that is common at the start.
+    """
+    shared = dict(numbers)
+    while True:
+        known: dict[Value, bool] = dict.fromkeys(shared, True)
+        lost = [arg for arg, end in shared.items() if not _is_common(lw, end, known)]
+        if not lost:
+            return shared
+        for arg in lost:
+            del shared[arg]
+
+
+def _is_common(lw: Lowering, value: Value, known: dict[Value, bool], depth: int = 0) -> bool:
+    """Whether a value of the body, which is not emitted yet, is computed from numbers that lanes share."""
+    found = known.get(value)
+    if found is None:
+        made, op = lw.values.get(value), value.op
+        if isinstance(made, LLValue):
+            found = made.uniform
+        elif op is None or not op.name.startswith("arith.") or depth > _MAX_DEPTH:
+            found = False
+        else:
+            found = all([_is_common(lw, v, known, depth + 1) for v in op.operands])
+        known[value] = found
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..ir import types as t
 from ..ir.protocols import LLValue
-from .carry import Form, Nothing, form_of, root_of
+from .carry import Form, Nothing, Number, form_of, root_of, shared_by_lanes
 from .lower import Pointer
 
 TYPE_CHECKING = False
@@ -115,11 +116,17 @@ def _enter(lw: Lowering, arg: Value, init: Value, yielded: Value) -> _Carried:
     return _Carried(form, start, [])
 
 
-def _open_phis(lw: Lowering, carried: list[_Carried], args: list[Value]) -> None:
+def _open_phis(lw: Lowering, carried: list[_Carried], args: list[Value], yielded: list[Value]) -> None:
     em = lw.em
+    numbers = {
+        arg: end
+        for c, arg, end in zip(carried, args, yielded)
+        if isinstance(c.form, Number) and isinstance(arg.type, t.IntType) and c.start[0].uniform
+    }
+    shared = shared_by_lanes(lw, numbers) if numbers else numbers
     for c, arg in zip(carried, args):
         if c.form is not None:
-            c.phis = [em.reserve(p.type) for p in c.start]
+            c.phis = [em.reserve(p.type, arg in shared) for p in c.start]
             lw.values[arg] = c.form.join(c.phis)
 
 
@@ -164,7 +171,7 @@ def _for(lw: Lowering, op: Op) -> None:
     phis = em.gap()
     counter = em.reserve(lower.type, lower.uniform and step.uniform)
     lw.values[index] = counter
-    _open_phis(lw, carried, args)
+    _open_phis(lw, carried, args, body.ops[-1].operands)
     parts = _loop_body(lw, op, carried)
     following = em.binary("add", counter, step)
     again = em.icmp("ne" if power and not safe else "slt", following if safe or power else counter, stop)
@@ -293,7 +300,7 @@ def _while(lw: Lowering, op: Op) -> None:
     em.jump(test)
     em.start(test)
     phis = em.gap()
-    _open_phis(lw, carried, before.args)
+    _open_phis(lw, carried, before.args, yields)
     end = lw.block(before)
     if end is None:
         raise em.fail("the condition region of a while ends without scf.condition", "end it with the i1 and the values")

@@ -213,6 +213,40 @@ def test_strength_is_reduced_where_loops_do_not_say_otherwise() -> None:
     assert reduces_strength(build(body).text()) and reduces_strength("define void @f() {\n}\n")
 
 
+@pytest.mark.parametrize("step", ["argument", "lane"])
+def test_a_carried_offset_moves_the_base_as_long_as_lanes_share_it(step: str) -> None:
+    def body(k: Making) -> None:
+        p, n = k.ptr("p"), k.arg(t.I32, "n")
+        more = n if step == "argument" else k.b.thread_id()
+
+        def once(i: Any, at: Any) -> list[Any]:
+            k.b.ptr_store(k.b.constant(0.0, t.F32), k.b.add_offset(p, k.b.index_add(at, k.b.thread_id())))
+            return [k.b.index_add(at, more)]
+
+        k.b.for_(0, n, 1, [k.b.value(k.b.block_id())], once)
+
+    text = build(body, known_block_size=BLOCK).text()
+    assert reduces_strength(text) == (step == "lane")
+    (phi,) = re.findall(r"(%v\d+) = phi i32 \[ %v\d+, %entry \]", text)
+    # By itself it moves the base; with a part of each lane the sum is one 64-bit offset.
+    assert bool(re.search(rf"sext i32 {phi} to i64", text)) == (step == "argument")
+
+
+def test_a_carried_number_may_come_from_any_number_of_operations() -> None:
+    def body(k: Making) -> None:
+        p, n = k.ptr("p", t.I32), k.arg(t.I32, "n")
+
+        def once(i: Any, x: Any) -> list[Any]:
+            for _ in range(3000):
+                x = k.b.binary("arith.xori", k.b.binary("arith.muli", x, x), n)
+            return [x]
+
+        (end,) = k.b.for_(0, n, 1, [n], once)
+        k.b.ptr_store(end, p)
+
+    assert build(body).text().count("xor i32") == 3000
+
+
 def test_a_pointer_that_a_loop_carries_keeps_what_lanes_share() -> None:
     def body(k: Making) -> None:
         start = k.b.add_offset(k.ptr("p"), k.b.to_width(k.b.block_id(), t.I64))
