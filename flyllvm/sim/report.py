@@ -29,7 +29,7 @@ class SimReport:
         lane_instructions: Dynamic instructions, counted per running lane.
         matrix_flops: Multiplications and additions of matrix instructions.
         matrix_cycles: Issue cycles of matrix instructions, summed over waves, where the caller knows their costs.
-        divergences: Branches at which lanes of a chunk went both ways.
+        divergences: Branches at which lanes of a chunk (on the second engine: of a workgroup) went both ways.
         clipped: Lanes whose buffer access went past the end of the descriptor, by author's location.
         warnings: What is legal but probably not meant.
         lds_bytes: LDS of a workgroup.

@@ -13,10 +13,9 @@ from flyllvm.codegen.client import default_pool
 from flyllvm.errors import CodegenError, LaunchError, SimError
 from flyllvm.sim import engines, simulate
 from flyllvm.sim.jit import engine
-from tests.sim.both import LANES, Function, interesting
+from tests.sim.both import interesting
 from tests.sim.engines import Comparing, both
 from tests.sim.kernels import FENCED_BARRIER, exchange, gemm, kernel
-from tests.sim.programs import DECLARATIONS, Program
 
 pytestmark = [pytest.mark.llvm, pytest.mark.sim]
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("[0-9]*.py"))
@@ -54,28 +53,6 @@ def test_the_examples_agree(path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 
 #: Examples with a kernel that uses what the second engine does not cover.
 NOT_COVERED: set[str] = set()
-
-
-def _agree(seeds: range) -> None:
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        inputs = [interesting(d, rng, (LANES,)) for d in (np.uint64, np.uint64, np.float32)]
-        inputs[0][: LANES // 2] &= np.uint64(0xFF)
-        body = Program(seed).text()
-        function = Function(f"p{seed}", "i64", ["i64", "i64", "float"], body, inputs, np.zeros(LANES, np.uint64))
-        both(
-            DECLARATIONS + function.definition() + function.kernel(), f"kernel_p{seed}", grid=1, block=LANES,
-            args=[*inputs, np.zeros(LANES, np.uint64)],
-        )  # fmt: skip
-
-
-def test_random_programs_agree() -> None:
-    _agree(range(2000, 2020))
-
-
-@pytest.mark.slow
-def test_random_programs_agree_in_numbers(full: bool) -> None:
-    _agree(range(3000, 5000 if full else 3020))
 
 
 # ---- divergence
