@@ -79,3 +79,27 @@ def test_both_engines_give_the_same_bits(t: str) -> None:
     )
     data = interesting(dtype, np.random.default_rng(1), (1024,))
     both(text, grid=1, block=1024, args=[data, *outputs])
+
+
+@pytest.mark.llvm
+@pytest.mark.sim
+@pytest.mark.parametrize("t", ["float", "half"])
+def test_ldexp_gives_the_same_bits_on_both_engines(t: str) -> None:
+    dtype, suffix = (np.float32, "f32") if t == "float" else (np.float16, "f16")
+    rng = np.random.default_rng(2)
+    data = interesting(dtype, rng, (1024,))
+    powers = np.where(rng.random(1024) < 0.8, rng.integers(-200, 200, 1024), interesting(np.int32, rng, (1024,)))
+    text = f"""\
+define amdgpu_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %e, ptr addrspace(1) %out) {{
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %p = getelementptr {t}, ptr addrspace(1) %in, i32 %t
+  %q = getelementptr i32, ptr addrspace(1) %e, i32 %t
+  %o = getelementptr {t}, ptr addrspace(1) %out, i32 %t
+  %v = load {t}, ptr addrspace(1) %p, align 2
+  %n = load i32, ptr addrspace(1) %q, align 4
+  %r = call {t} @llvm.ldexp.{suffix}.i32({t} %v, i32 %n)
+  store {t} %r, ptr addrspace(1) %o, align 2
+  ret void
+}}
+"""
+    both(text, grid=1, block=1024, args=[data, powers.astype(np.int32), np.zeros(1024, dtype)])

@@ -94,6 +94,12 @@ def _element(count: int, fn_of: math.FnOf) -> Lower:
     return lower
 
 
+def _ldexp(b: Lowering, inst: Inst) -> list[Part]:
+    values, powers = map(b.parts, inst.operands[:2])
+    t = ty.scalar_of(inst.type)
+    return b.each(math.ldexp(t, powers[0].type, b.flush), scalar_type(t), values, powers)
+
+
 def _with_overflow(name: str) -> Lower:
     def lower(b: Lowering, inst: Inst) -> list[Part]:
         x, y = map(b.parts, inst.operands)
@@ -190,6 +196,8 @@ TABLE: dict[str, Lower] = {
         for width, size in (("b8", 1), ("b32", 4), ("b64", 8), ("b128", 16))
     },
     **cross.TABLE,
+    "ldexp": _ldexp,
+    "amdgcn.ldexp": _ldexp,
     "amdgcn.mbcnt.lo": _mbcnt(0),
     "amdgcn.mbcnt.hi": _mbcnt(32),
     **{name: _element(count, fn) for name, (count, fn) in math.ELEMENT.items()},

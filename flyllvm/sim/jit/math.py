@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import elementary, types as ty
-from .arith import Fn, from_double, in_format, to_double
+from .arith import Fn, flush_denormal, from_double, in_format, to_double
 from .parts import NotCovered, bits_of, float_literal, scalar_type
 from .text import Values
 
@@ -37,8 +37,6 @@ def in_double(fn: Callable[..., str]) -> FnOf:
     """Computes in double and rounds once."""
 
     def of(t: ty.Type, flush: bool) -> Fn:
-        from .arith import flush_denormal
-
         def run(v: Values, *args: str) -> list[str]:
             if flush and t is ty.FLOAT:
                 args = tuple(flush_denormal(v, a) for a in args)
@@ -135,6 +133,30 @@ def _shared(name: str) -> FnOf:
         return rounded(t, flush)
 
     return of
+
+
+def ldexp(t: ty.Type, exponent: str, flush: bool) -> Fn:
+    """``ldexp``: exact in double for exponents that matter, and rounded once."""
+    if t is ty.DOUBLE:
+        raise NotCovered("ldexp of double")
+
+    def scale(v: Values, a: str, power: str) -> str:
+        wide = power if exponent == "i64" else v.cast("sext", exponent, power, "i64")
+        least, most = v.const("i64", -_MOST_POWER), v.const("i64", _MOST_POWER)
+        wide = v.intrinsic("llvm.smin", "i64", v.intrinsic("llvm.smax", "i64", wide, least), most)
+        bits = v.op("shl", "i64", v.op("add", "i64", wide, v.const("i64", 1023)), v.const("i64", 52))
+        return v.op("fmul", "double", a, v.cast("bitcast", "i64", bits, "double"))
+
+    def run(v: Values, a: str, power: str) -> list[str]:
+        a = flush_denormal(v, a) if flush and t is ty.FLOAT else a
+        out = from_double(v, t, scale(v, to_double(v, t, a), power))
+        return [flush_denormal(v, out) if flush and t is ty.FLOAT else out]
+
+    return run
+
+
+# Beyond it every float is zero or infinite.
+_MOST_POWER = 700
 
 
 def _one(v: Values) -> str:
