@@ -90,29 +90,47 @@ def test_a_public_name_takes_its_arguments_or_refuses_them_at_the_authors_line(n
 # --- one wrong argument among right ones ----------------------------------------------------------
 
 
+MAKE: dict[str, Callable[[Any], Any]] = {
+    "p": lambda e: e.A.iter,
+    "t": lambda e: fx.thread_idx.x,
+    "x": lambda e: e.A[e.t],
+    "M": lambda e: fx.make_view(e.p, fx.make_layout((64, 64), (64, 1))),
+    "one": lambda e: fx.make_view(e.p, fx.make_layout(1, 1)),
+    "L": lambda e: fx.make_layout((4, 8), (8, 1)),
+    "F": lambda e: filled(fx.make_rmem_tensor(4, fx.Float32)),
+    "r1": lambda e: filled(fx.make_rmem_tensor(1, fx.Float32)),
+    "off": lambda e: filled(fx.make_rmem_tensor(4, fx.Int32)),
+    "copy": lambda e: fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32),
+    "mma": lambda e: fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)),
+    "tiled": lambda e: fx.make_tiled_mma(e.mma, fx.make_layout((1, 1, 1), (1, 1, 1))),
+    "fa": lambda e: filled(e.tiled.make_fragment_A(fx.make_view(e.p, fx.make_layout((16, 4), (4, 1))))),
+    "fb": lambda e: filled(e.tiled.make_fragment_B(fx.make_view(e.p, fx.make_layout((16, 4), (4, 1))))),
+    "fc": lambda e: filled(e.tiled.make_fragment_C(fx.make_view(e.p, fx.make_layout((16, 16), (16, 1))))),
+    "lds": lambda e: fx.get_dyn_shared(fx.Float32),
+    "buffer": lambda e: fx.rocdl.make_buffer_ptr(e.p, 4096),
+    "wide": lambda e: fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32),
+    "tiled_copy": lambda e: fx.make_tiled_copy_tv(
+        e.wide, fx.make_layout((4, 16), (16, 1)), fx.make_layout((1, 4), (4, 1))
+    ),
+    "storage": lambda e: fx.SharedAllocator().allocate(fx.struct["a" : fx.Float32, "b" : fx.Array[fx.Float16, 8]]),
+}
+
+
+def filled(fragment: Any) -> Any:
+    fragment.fill(0)
+    return fragment
+
+
 class Things:
-    """Right arguments of every kind, made inside of a kernel."""
+    """Right arguments of every kind, made inside of a kernel when they are asked for."""
 
     def __init__(self, A: Any) -> None:
-        self.A, self.p, self.t, self.x = A, A.iter, fx.thread_idx.x, A[fx.thread_idx.x]
-        self.M = fx.make_view(A.iter, fx.make_layout((64, 64), (64, 1)))
-        self.one = fx.make_view(A.iter, fx.make_layout(1, 1))
-        self.L = fx.make_layout((4, 8), (8, 1))
-        self.F, self.r1 = fx.make_rmem_tensor(4, fx.Float32), fx.make_rmem_tensor(1, fx.Float32)
-        self.off = fx.make_rmem_tensor(4, fx.Int32)
-        self.copy = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
-        self.mma = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32))
-        self.tiled = fx.make_tiled_mma(self.mma, fx.make_layout((1, 1, 1), (1, 1, 1)))
-        thread = self.tiled.thr_slice(self.t)
-        tile = fx.make_view(A.iter, fx.make_layout((16, 4), (4, 1)))
-        square = fx.make_view(A.iter, fx.make_layout((16, 16), (16, 1)))
-        self.fa, self.fb, self.fc = (
-            thread.make_fragment_A(tile), thread.make_fragment_B(tile), thread.make_fragment_C(square)
-        )  # fmt: skip
-        for fragment in (self.F, self.r1, self.off, self.fa, self.fb, self.fc):
-            fragment.fill(0)
-        self.lds = fx.get_dyn_shared(fx.Float32)
-        self.buffer = fx.rocdl.make_buffer_ptr(A.iter, 4096)
+        self.A = A
+
+    def __getattr__(self, name: str) -> Any:
+        made = MAKE[name](self)
+        setattr(self, name, made)
+        return made
 
 
 #: A right call of a name, and per argument what else of ``WRONG`` it takes.
@@ -209,56 +227,58 @@ def test_one_wrong_argument_among_right_ones_is_refused(name: str) -> None:
                 args[i] = make(A)
                 found(*args)
 
-            return outcome(call) is None
+            return outcome(call, name not in ("copy", "gemm")) is None
 
         assert {w for w, make in WRONG.items() if taken(make)} == wanted, i
 
 
-def objects(A: Any) -> dict[str, Any]:
-    """One of every kind that has methods."""
-    e = Things(A)
-    wide = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32)
-    copy = fx.make_tiled_copy_tv(wide, fx.make_layout((4, 16), (16, 1)), fx.make_layout((1, 4), (4, 1)))
-    storage = fx.SharedAllocator().allocate(fx.struct["a" : fx.Float32, "b" : fx.Array[fx.Float16, 8]])
-    return {
-        "tensor": e.M, "fragment": e.F, "coordinates": fx.make_identity_tensor((4, 4)), "pointer": e.p, "number": e.t,
-        "float": e.x, "vector": fx.full(4, e.x), "layout": e.L, "copy atom": e.copy, "mma atom": e.mma,
-        "tiled copy": copy, "thread copy": copy.get_slice(e.t), "tiled mma": e.tiled,
-        "thread mma": e.tiled.get_slice(e.t), "storage": storage, "array storage": storage.b,
-        "tile": fx.make_tile(4, 4),
-        "composed": fx.make_composed_layout(fx.Swizzle(2, 3, 3), e.L),
-        "allocator": fx.SharedAllocator(static=False), "arena": fx.Arena(),
-    }  # fmt: skip
+#: One of every kind that has methods.
+OBJECTS: dict[str, Callable[[Things], Any]] = {
+    "tensor": lambda e: e.M,
+    "fragment": lambda e: e.F,
+    "coordinates": lambda e: fx.make_identity_tensor((4, 4)),
+    "pointer": lambda e: e.p,
+    "number": lambda e: e.t,
+    "float": lambda e: e.x,
+    "vector": lambda e: fx.full(4, e.x),
+    "layout": lambda e: e.L,
+    "composed": lambda e: fx.make_composed_layout(fx.Swizzle(2, 3, 3), e.L),
+    "tile": lambda e: fx.make_tile(4, 4),
+    "copy atom": lambda e: e.copy,
+    "mma atom": lambda e: e.mma,
+    "tiled copy": lambda e: e.tiled_copy,
+    "thread copy": lambda e: e.tiled_copy.get_slice(e.t),
+    "tiled mma": lambda e: e.tiled,
+    "thread mma": lambda e: e.tiled.get_slice(e.t),
+    "storage": lambda e: e.storage,
+    "array storage": lambda e: e.storage.b,
+    "allocator": lambda e: fx.SharedAllocator(static=False),
+    "arena": lambda e: fx.Arena(),
+}
 
 
-KINDS = ["tensor", "fragment", "coordinates", "pointer", "number", "float", "vector", "layout", "copy atom", "mma atom",
-         "tiled copy", "thread copy", "tiled mma", "thread mma", "storage", "array storage", "tile", "composed",
-         "allocator", "arena"]  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OBJECTS)
 def test_a_method_takes_its_arguments_or_refuses_them_at_the_authors_line(kind: str) -> None:
     names: list[str] = []
 
     def collect(A: Any) -> None:
-        held = objects(A)
-        assert list(held) == KINDS
-        names.extend(n for n in dir(type(held[kind])) if n[0] != "_" and callable(getattr(type(held[kind]), n)))
+        held = type(OBJECTS[kind](Things(A)))
+        names.extend(n for n in dir(held) if n[0] != "_" and callable(getattr(held, n)))
 
     assert outcome(collect, True) is None
     for name in names:
         for wrong in ("str", "float", "layout", "tensor"):
 
             def call(A: Any, name: str = name, wrong: str = wrong) -> None:
-                method = getattr(objects(A)[kind], name)
+                method = getattr(OBJECTS[kind](Things(A)), name)
                 method(*[WRONG[wrong](A)] * max(required(method), 1))
 
             outcome(call, True)
-        outcome(lambda A, name=name: getattr(objects(A)[kind], name)(*[1] * 30), True)  # type: ignore[misc]
-        assert outcome(lambda A, name=name: getattr(objects(A)[kind], name)(nonsense=1), True) is not None  # type: ignore[misc]
+        outcome(lambda A, name=name: getattr(OBJECTS[kind](Things(A)), name)(*[1] * 30), True)  # type: ignore[misc]
+        assert outcome(lambda A, name=name: getattr(OBJECTS[kind](Things(A)), name)(nonsense=1), True) is not None  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OBJECTS)
 def test_operators_with_what_they_do_not_take_are_refused_at_the_authors_line(kind: str) -> None:
     ways = {
         "add": lambda x, y: x + y, "radd": lambda x, y: y + x, "mul": lambda x, y: x * y, "sub": lambda x, y: x - y,
@@ -273,7 +293,7 @@ def test_operators_with_what_they_do_not_take_are_refused_at_the_authors_line(ki
                 continue  # NumPy makes arrays of numbers of the language
 
             def call(A: Any, use: Any = use, wrong: str = wrong) -> None:
-                use(objects(A)[kind], WRONG[wrong](A))
+                use(OBJECTS[kind](Things(A)), WRONG[wrong](A))
 
             outcome(call, True)
 
