@@ -92,7 +92,7 @@ def callee(f: Any) -> Any:
             new = rewritten(inner)
             return f if new is inner else MethodType(new, f.__self__)
         return f
-    if kind is type:
+    if kind is type or (issubclass(kind, type) and kind.__call__ is type.__call__):
         return _constructor(f)
     if is_partial(kind):
         return kind(callee(f.func), *f.args, **f.keywords)
@@ -109,6 +109,8 @@ _Hooks.callee = staticmethod(callee)
 
 def _constructor(cls: type) -> Any:
     """A class, or what makes its objects by its rewritten ``__init__``."""
+    if cls.__module__ == "contextlib" and cls.__name__ == "suppress":
+        return _careful(cls)
     init = cls.__init__  # type: ignore[misc]
     new = rewritten(init) if type(init) is FunctionType else init
     if new is init:
@@ -121,6 +123,17 @@ def _constructor(cls: type) -> Any:
         return made
 
     return construct
+
+
+def _careful(cls: Any) -> Any:
+    """``contextlib.suppress`` that hides what says that the kernel cannot be traced only where it is asked to."""
+
+    class Suppress(cls):  # type: ignore[misc]
+        def __exit__(self, kind: Any, error: Any, tb: Any) -> Any:
+            asked = any(issubclass(e, FlyError) for e in self._exceptions)
+            return False if isinstance(error, TraceError) and not asked else super().__exit__(kind, error, tb)
+
+    return Suppress
 
 
 class AuthorErrors:

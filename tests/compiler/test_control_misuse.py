@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import functools
 
@@ -81,6 +82,11 @@ def test_a_broad_except_does_not_hide_a_refusal() -> None:
             except (ValueError, BaseException):
                 pass
 
+    def suppressed(C: fx.Tensor, n: fx.Int32):
+        with contextlib.suppress(Exception):
+            C[0] = max(n, 3)
+
+    check(suppressed, "max(n, 3)", PLAIN)
     check(returns, "if n > 3", "return inside an if")
     check(decides, "max(n, 3)", PLAIN, "fx.max")
     check(inside, "C[i] = y", "y has no value here")
@@ -92,6 +98,10 @@ def test_what_an_author_catches_by_name_is_caught() -> None:
             fx.rocdl.WMMA(16, 16, 16, fx.Float16)
         except FlyError:
             C[0] = 1.0
+        with contextlib.suppress(FlyError):
+            max(n, 3)
+        with contextlib.suppress(ValueError):
+            int("x")
         try:
             x = int("x")
         except Exception:
@@ -419,8 +429,13 @@ class Base:
         return x
 
 
-class Derived(Base):
-    """Its child."""
+class Derived(Base, abc.ABC):
+    """Its child, with a metaclass."""
+
+    def __init__(self, start=0):
+        self.start = 1
+        if start > 3:
+            self.start = start
 
     @staticmethod
     def larger(a, b):
@@ -468,8 +483,8 @@ def calls(A, n):
     more = {"q": n}
     A[0] = star(n, A[1], A[2], x=n, y=A[3]) + star(*[n, n + 1], **more)
     A[1] = defaults(n) + defaults(n, 4, z=n)
-    d = Derived()
-    A[2] = d.step(n) + Derived.larger(n, 3) + Derived.of(n) + d(n)
+    d = Derived(n)
+    A[2] = d.start + d.step(n) + Derived.larger(n, 3) + Derived.of(n) + d(n)
     A[3] = decorated(n) + functools.partial(decorated.__wrapped__)(n) + (lambda x, y=n: x + y)(1)
 
 
