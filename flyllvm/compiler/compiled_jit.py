@@ -6,8 +6,10 @@ from ..errors import FlyError, LaunchError
 from .binding_call import Parameters, Unkeyed, signature
 from .binding_values import Constant
 from .freeze import freeze
+from .jit_function import same_signature
 from .launch import author_line
 from .place import Place, current_place
+from .watch import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,10 +81,13 @@ class CompiledJit:
             if self._place is None:
                 self._place = current_place(self.target)
             self._check_constants(values)
+            world = Watch(self.jit.fn)
             record = self.jit.run_host(values, self._place, specs=self._specs, hints=self.hints)
         except FlyError as e:
             raise e if e.where is not None else e.at(author_line()) from None
-        if key is not None:
+        # Whoever changes what he reads, or uses memory of his own, is run every time.
+        changed = world.why_not is None and not world.valid()
+        if not changed and not record.has_other_memory(world) and same_signature(values, self._params.streams, key):
             if len(self._records) >= _MAX_RECORDS:
                 self._records.clear()
             self._records[key] = record

@@ -104,37 +104,40 @@ class JitFunction:
             raise e if e.where is not None else e.at(author_line()) from None
 
     def _replay_or_record(self, values: tuple[Any, ...], place: Place) -> None:
+        params = self.params
         try:
-            key, addresses = signature(values, self.params.streams)
+            key, addresses = signature(values, params.streams)
         except Unkeyed:
             self.run_host(values, place)
             return
-        records = self._records(place)
+        world, records = self._records(place)
         record = records.get(key)
         if record is not None and record.valid():
             record.run(values, addresses)
             return
         records.pop(key, None)
-        made = self.run_host(values, place, addresses=addresses)
+        made = self.run_host(values, place, addresses=addresses, world=world)
+        if world.why_not is not None or made.has_other_memory(world) or not same_signature(values, params.streams, key):
+            return
         if len(records) >= _MAX_RECORDS:
             for old in list(records)[: _MAX_RECORDS // 2]:
                 records.pop(old, None)
         records[key] = made
 
-    def _records(self, place: Place) -> dict[Any, Record]:
-        """The records made in a world like this one."""
+    def _records(self, place: Place) -> tuple[Watch, dict[Any, Record]]:
+        """The world as it is, and the records made in one like it."""
         for world, places in self._worlds:
             if world.valid():
                 found = places.get(place)
                 if found is None:
                     found = places[place] = {}
-                return found
+                return world, found
         world = Watch(self.fn)
         places = {place: {}}
         if world.why_not is None:
             self._worlds.append((world, places))
             del self._worlds[:-_MAX_WORLDS]
-        return places[place]
+        return world, places[place]
 
     def run_host(
         self,
@@ -146,6 +149,7 @@ class JitFunction:
         hints: dict[str, Any] | None = None,
         execute: bool = True,
         cache: bool = True,
+        world: Watch | None = None,
     ) -> Record:
         """Runs the Python code and records its launches.
 
@@ -157,6 +161,7 @@ class JitFunction:
             hints: Compile hints that count more than the function's.
             execute: Whether the launches are carried out.
             cache: Whether the disk cache may answer, and keeps what is compiled.
+            world: What the function reads, where its record may be used again.
         """
         params = self.params
         args = [params.classify(i, v, specs[i] if specs is not None else None) for i, v in enumerate(values)]
@@ -170,12 +175,7 @@ class JitFunction:
         with recorder:
             self._run(given)
         _check_pending(recorder)
-        return Record(recorder.launches, self._worlds_of(recorder.roots) if self.replay else [])
-
-    def _worlds_of(self, roots: Sequence[Any]) -> list[Watch]:
-        """What kernels read that the world of the host function does not cover."""
-        unseen = {id(r): r for r in roots if not any(world.covers(r) for world, _ in self._worlds[-1:])}
-        return [Watch(*unseen.values())] if unseen else []
+        return Record(recorder.launches, _worlds_of(recorder.roots, world) if world is not None else [])
 
     def _inline(self, values: Sequence[Any], outer: Recorder) -> None:
         """Called by another host function: its launches belong to that one's record."""
@@ -217,6 +217,20 @@ def _seen_by_host(slot: int | None, name: str, arg: Any) -> Any:
     if isinstance(arg, StreamSlot):
         return StreamSlot(slot, arg.value)
     return arg
+
+
+def _worlds_of(roots: Sequence[Any], world: Watch) -> list[Watch]:
+    """What kernels read that the world of the host function does not cover."""
+    unseen = {id(r): r for r in roots if not world.covers(r)}
+    return [Watch(*unseen.values())] if unseen else []
+
+
+def same_signature(values: Sequence[Any], streams: frozenset[int], key: Any) -> bool:
+    """Whether a call has left its arguments as they were: a replay would not change a list or an object again."""
+    try:
+        return bool(signature(values, streams)[0] == key)
+    except Unkeyed:
+        return False
 
 
 def _check_pending(recorder: Recorder) -> None:

@@ -99,6 +99,7 @@ class KernelCall:
         try:
             if recorder is None:
                 made = self._prepare(current_place(arch), grid, block, smem, stream, cluster, hints)
+                _check_own(made)
                 made.run((), ())
                 return
             if arch is not None:
@@ -190,6 +191,21 @@ class Bound:
         self.flat.append(0)
         if isinstance(arg, TensorArg):
             self.flat += run_time_leaves(name, spec, arg)
+
+
+def _check_own(made: Launch) -> None:
+    """Refuses arguments of a host function in a launch outside of it.
+
+    Raises:
+        LaunchError: There is one.
+    """
+    names = [source.arg.name for source in made.pointers if source.slot is not None]
+    if names or made.stream_slot is not None:
+        raise LaunchError(
+            f"argument {names[0] if names else 'stream'} belongs to a call of a host function, "
+            "and this launch is in another thread or after it",
+            fix="launch in the thread of the host function, or pass the array itself",
+        )
 
 
 def author_line(skip: int = 2) -> Location:

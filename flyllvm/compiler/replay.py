@@ -176,6 +176,14 @@ class Record:
         """Whether the kernels would still compile to the same code."""
         return all(w.valid() for w in self.worlds)
 
+    def has_other_memory(self, world: Watch) -> bool:
+        """Whether a launch takes memory that is neither an argument nor a watched global of the same identity.
+
+        An array that the Python code made, or an address that it worked out, belongs to the call that made it.
+        """
+        sources = (source for launch in self.launches for source in launch.pointers)
+        return any(source.slot is None and not world.holds(source.arg.owner) for source in sources)
+
     def run(self, values: Sequence[Any], addresses: Sequence[int]) -> None:
         """Launches everything again."""
         for launch in self.launches:

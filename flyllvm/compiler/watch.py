@@ -62,6 +62,10 @@ class Watch:
         """Whether what a function reads is part of this."""
         return self._functions.get(id(fn)) is fn
 
+    def holds(self, value: Any) -> bool:
+        """Whether a global, a closure or an attribute that is read has this very object as its value."""
+        return value is not None and any(found is value for _, _, found in self._entries)
+
     def valid(self) -> bool:
         """Whether everything is as it was."""
         if self.why_not is not None:
