@@ -191,13 +191,17 @@ def check(m: int, n: int, k: int, seed: int = 0, compiled=None) -> bool:
 
 def main() -> int:
     """Compiles, prints what the kernel uses, writes gemm.hsaco, and checks two sizes."""
+    from argparse import ArgumentParser
+
+    parser = ArgumentParser(description="Compiles a GEMM, writes its code object, and checks two sizes.")
+    parser.add_argument("path", nargs="?", default="gemm.hsaco", help="where the code object goes")
+    path = parser.parse_args().path
     compiled = compile_gemm()
     code = compiled.code_object
     kernel = code.kernels["gemm"]
     print(f"gemm for {code.target}: {kernel.vgpr_count} VGPRs, {kernel.agpr_count} AGPRs, {kernel.sgpr_count} SGPRs,")
     spills = kernel.vgpr_spill_count + kernel.sgpr_spill_count
     print(f"  {kernel.lds_bytes} bytes LDS, {kernel.scratch_bytes} bytes scratch, {spills} spills")
-    path = sys.argv[1] if len(sys.argv) > 1 else "gemm.hsaco"
     code.save(path)
     print(f"  wrote {path}: {len(code.image)} bytes")
     ok = all([check(512, 512, 256, compiled=compiled), check(257, 130, 96)])

@@ -163,7 +163,7 @@ class Artifact:
     def simulate(
         self,
         *args: Any,
-        grid: Any,
+        grid: Any = None,
         block: Any = None,
         dynamic_lds_bytes: int | None = None,
         **options: Any,
@@ -197,7 +197,9 @@ class Artifact:
         report.matrix_cycles = matrix_cycles(report.instructions, self.target.processor)
         return report
 
-    def __call__(self, *args: Any, grid: Any, block: Any = None, smem: int | None = None, stream: Any = None) -> None:
+    def __call__(
+        self, *args: Any, grid: Any = None, block: Any = None, smem: int | None = None, stream: Any = None
+    ) -> None:
         """Launches the kernel: device arrays on a GPU, host arrays in the simulator.
 
         Args:
@@ -219,7 +221,7 @@ class Artifact:
     def run(
         self,
         *args: Any,
-        grid: Any,
+        grid: Any = None,
         block: Any = None,
         dynamic_lds_bytes: int | None = None,
         printf_to: TextIO | None = None,

@@ -39,7 +39,7 @@ def readers(cls: type) -> tuple[Reader, Quick] | None:
 def readers_of(value: Any) -> tuple[Reader, Quick] | None:
     """How a value is read as a tensor: by its class, or by a protocol that this one object speaks."""
     found = readers(type(value))
-    own = getattr(value, "__dict__", None)
+    own = None if isinstance(value, type) else getattr(value, "__dict__", None)
     if found is None and own:
         for name, reader in _protocols():
             if name in own:
@@ -66,6 +66,8 @@ def _protocols() -> tuple[tuple[str, Reader], ...]:
 
 
 def _find(cls: type) -> tuple[Reader, Quick] | None:
+    if any(base.__name__ == "MaskedArray" for base in cls.__mro__):
+        return _refuse_masked, _quick_of(_refuse_masked)
     if issubclass(cls, (TensorArg, PointerArg)):
         return (lambda v: v), (lambda v: (v.key(), v.address))
     if cls.__module__.split(".")[0] == "numpy" and not hasattr(cls, "ctypes"):
@@ -88,6 +90,10 @@ def _quick_of(reader: Reader) -> Quick:
         return made.key(), made.address
 
     return quick
+
+
+def _refuse_masked(value: Any) -> TensorArg:
+    raise LaunchError(f"{type(value).__name__}: a masked array", fix="pass the data and the mask as two arrays")
 
 
 # --- NumPy, and ml_dtypes with it -------------------------------------------------------------------
@@ -201,7 +207,7 @@ def _from_interface(value: Any, interface: Any, where: str) -> TensorArg:
     if not isinstance(data, tuple):
         raise LaunchError(f"{type(value).__name__}: its array interface has no address", fix="pass a NumPy array of it")
     if interface.get("mask") is not None:
-        raise LaunchError(f"{type(value).__name__}: a masked array", fix="pass the data and the mask as two arrays")
+        _refuse_masked(value)
     shape = tuple(int(n) for n in interface["shape"])
     steps = interface.get("strides")
     stride = row_major(shape) if steps is None else _elements(tuple(steps), dtype.width // 8, shape)

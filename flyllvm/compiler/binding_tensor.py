@@ -146,7 +146,7 @@ class TensorArg:
         lead = self.leading_dim if leading_dim is None else self._dim(leading_dim)
         if lead < 0 or (self.stride[lead] != 1 and self.shape[lead] != 1):
             raise LaunchError(
-                f"{self!r} has no stride 1 in dimension {leading_dim if leading_dim is not None else 'any'}",
+                f"{self!r} has no stride 1 in {'any dimension' if leading_dim is None else f'dimension {leading_dim}'}",
                 fix="name the leading dimension, or use mark_shape_dynamic() and mark_stride_dynamic()",
             )
         for i in range(self.ndim):
@@ -234,7 +234,8 @@ class TensorArg:
         start, end = offset * bytes_each, offset * bytes_each + out.span_bytes
         if offset < 0 or (known((self.shape, self.stride)) and end > self.span_bytes):
             raise LaunchError(
-                f"{self.name}.view({layout}, {offset}) ends at byte {end} of {self.span_bytes}",
+                f"{self.name}.view({layout}, {offset}) "
+                + (f"starts at byte {start}" if offset < 0 else f"ends at byte {end} of {self.span_bytes}"),
                 fix="stay inside the tensor",
             )
         out.address = self.address + start if self.address else 0

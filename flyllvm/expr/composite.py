@@ -230,6 +230,24 @@ def _annotations(cls: type, scope: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _refuse_more(cls: type, fields: dict[str, Any]) -> None:
+    """Refuses what a class has besides annotated fields, since a struct would not have it."""
+    if cls.__bases__ != (object,):
+        raise TraceError(
+            f"{cls.__name__} inherits from {cls.__bases__[0].__name__}", fix="write all fields in one class"
+        )
+    for name, value in vars(cls).items():
+        if name in fields:
+            raise TraceError(
+                f"{cls.__name__}.{name} = {value!r}: fields have no defaults", fix="give every field a value"
+            )
+        if not name.startswith("__"):
+            raise TraceError(
+                f"{cls.__name__}.{name} is no annotated field",
+                fix="annotate it, or write a function that takes the struct",
+            )
+
+
 class _Maker:
     """``@fx.struct`` on a class with annotated fields, or ``fx.struct["a": T, "b": U]``."""
 
@@ -240,6 +258,7 @@ class _Maker:
 
     def __call__(self, cls: type) -> Any:
         fields = _annotations(cls, sys._getframe(1).f_locals)
+        _refuse_more(cls, fields)
         return self._make(cls.__name__, fields, cls.__doc__)
 
     def __getitem__(self, items: Any) -> Any:

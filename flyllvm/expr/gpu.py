@@ -202,6 +202,22 @@ def _width(width: Any) -> int:
     return n
 
 
+def _whole_groups(n: int, what: str) -> None:
+    """Refuses groups of lanes that a block of known size does not fill: a lane that does not exist gives zero.
+
+    Raises:
+        TraceError: The last group is not whole.
+    """
+    size = Builder.current().kernel.attrs.get("known_block_size")
+    threads = size[0] * size[1] * size[2] if size is not None else n
+    if threads % n:
+        raise TraceError(
+            f"{what} over groups of {n} lanes in a block of {threads} threads: the last group is not whole",
+            Builder.current().location(),
+            f"use a block size that is a multiple of {n}, or a smaller width",
+        )
+
+
 def shuffle(value: Any, offset: Any, width: Any = None, mode: str = "xor") -> Any:
     """The value of another lane of the same group of ``width`` lanes.
 
@@ -210,7 +226,11 @@ def shuffle(value: Any, offset: Any, width: Any = None, mode: str = "xor") -> An
         offset: Lane distance, or the lane in the group for ``idx``.
         width: Lanes of a group, a power of two; by default the wave.
         mode: ``xor`` reads lane ``k ^ offset``, ``up`` ``k - offset``, ``down`` ``k + offset``, ``idx`` lane ``offset``
-            of the group.  A lane outside of the group reads itself (``idx`` wraps around).
+            of the group.  A lane outside of the group reads itself (``idx`` wraps around).  Lanes that do not run give
+            zero.
+
+    Raises:
+        TraceError: The block size is known, and the last group is not whole.
     """
     n = _width(width)
     lane = lane_id()
@@ -219,6 +239,10 @@ def shuffle(value: Any, offset: Any, width: Any = None, mode: str = "xor") -> An
     if known is not None and known < 0:
         where = Builder.current().location()
         raise TraceError(f"shuffle by {known} lanes", where, "use a distance of 0 or more, and the other direction")
+    if mode == "xor" and known is not None and int(known) < n:
+        _whole_groups(1 << int(known).bit_length(), "a shuffle")
+    elif mode != "up":
+        _whole_groups(n, "a shuffle")
     if mode == "idx":
         source = (lane & ~(n - 1)) | (by & (n - 1))
     elif mode == "xor":
@@ -283,7 +307,10 @@ _JOINS: dict[str, Callable[[Any, Any], Any]] = {
 def wave_reduce(value: Any, op: str = "add", width: Any = None) -> Any:
     """The numbers of a group of lanes joined by ``op``: add, mul, max, min, and, or, xor; every lane gets the result.
 
-    All lanes of the group must be active.  Floats are joined as a binary tree.
+    All lanes of the group must run: one that does not counts as zero.  Floats are joined as a binary tree.
+
+    Raises:
+        TraceError: The block size is known, and the last group is not whole.
     """
     from .math import max as larger, min as smaller
 
@@ -291,6 +318,7 @@ def wave_reduce(value: Any, op: str = "add", width: Any = None) -> Any:
     if op not in joins:
         raise TraceError(f"wave_reduce({op!r})", Builder.current().location(), f"use one of: {', '.join(joins)}")
     n, x = _width(width), _traced(value)
+    _whole_groups(n, "wave_reduce")
     step = 1
     while step < n:
         # Lanes of a group of 4 (8) hold one value already, so the mirror image of 8 (16) lanes serves as well.

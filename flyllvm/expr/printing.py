@@ -67,6 +67,12 @@ def lowered(args: tuple[Any, ...], format_str: str) -> tuple[str, list[Numeric]]
             )
         return " ".join(_shown(a, values) for a in args), values
     pieces = _pieces(format_str)
+    if _has_conversion(format_str):
+        raise TraceError(
+            f"printf({format_str!r}) with a conversion of C",
+            Builder.current().location(),
+            "write {} for each argument, whatever its type, and %% for a percent sign in front of a letter",
+        )
     if pieces is None or len(pieces) - 1 != len(args):
         raise TraceError(
             f"printf({format_str!r}) with {len(args)} arguments",

@@ -180,6 +180,8 @@ def test_a_capsule_is_used_once() -> None:
         (lambda: np.zeros(8, np.float32)[::-1], r"strides of \(-4,\) bytes.*\n.*non-negative strides"),
         (lambda: np.zeros(8, "f4,i2")["f0"], r"strides of \(6,\) bytes with elements of 4"),
         (lambda: type("M", (Interface,), {})(np.zeros(4, np.float32), mask=1), r"masked array\n.*two arrays"),
+        (lambda: np.ma.array(np.zeros(4, np.float32), mask=[1, 0, 0, 0]), r"masked array\n.*two arrays"),
+        (lambda: np.ndarray, r"argument x: .* is no array\n.*pass an array"),
         (lambda: type("D", (Interface,), {})(np.zeros(4, np.float32), data=None), r"has no address\n"),
         (lambda: type("V", (Interface,), {})(np.zeros(4, np.float32), typestr="|V2"), r"type string '\|V2'"),
         (lambda: FakeTorch(np.zeros(4, np.float32), "torch.float32", "meta"), r"tensor on device .*\n.*move it"),

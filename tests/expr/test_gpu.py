@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -232,6 +234,44 @@ def test_atomics_that_do_not_exist_are_refused_before_llvm() -> None:
         flyc.compile(wrong_kind, "f32[1]", arch="gfx942", stop_after="llvm")
     with pytest.raises(CodegenError, match="promise 4 bytes"):
         flyc.compile(unaligned, "i8[8]", arch="gfx942", stop_after="llvm")
+
+
+@pytest.mark.parametrize(
+    ("threads", "exchange"),
+    [
+        (40, lambda v: fx.wave_reduce(v)),
+        (40, lambda v: fx.wave_reduce(v, "max", 16)),
+        (69, lambda v: fx.shuffle_down(v, 8)),
+        (40, lambda v: fx.shuffle_idx(v, 0)),
+        (40, lambda v: fx.shuffle_xor(v, 8)),
+        (72, lambda v: fx.shuffle_xor(v, fx.lane_id())),
+    ],
+)
+def test_a_group_of_lanes_that_a_block_does_not_fill_is_refused(threads: int, exchange: Any) -> None:
+    @flyc.kernel(known_block_size=(threads, 1, 1))
+    def k(x: fx.Tensor):
+        x[fx.thread_idx.x] = exchange(x[fx.thread_idx.x])
+
+    with pytest.raises(TraceError, match=f"in a block of {threads} threads: the last group is not whole"):
+        flyc.compile(k, f"i32[{threads}]", arch="gfx942", stop_after="llvm")
+
+
+@pytest.mark.sim
+def test_groups_that_a_small_block_fills_are_right() -> None:
+    @flyc.kernel(known_block_size=(40, 1, 1))
+    def k(x: fx.Tensor, o: fx.Tensor):
+        i = fx.thread_idx.x
+        o[i, 0] = fx.wave_reduce(x[i], "max", 8)
+        o[i, 1] = fx.shuffle_xor(x[i], 5)
+        o[i, 2] = fx.shuffle_up(x[i], 3)
+
+    x = -np.arange(1, 41, dtype=np.int32)
+    out = np.zeros((40, 3), np.int32)
+    flyc.compile(k, "i32[40]", "i32[40,3]", arch="gfx942", stop_after="llvm").simulate(x, out, grid=1)
+    lanes = np.arange(40)
+    assert np.array_equal(out[:, 0], x.reshape(5, 8).max(1).repeat(8))
+    assert np.array_equal(out[:, 1], x[lanes ^ 5])
+    assert np.array_equal(out[:, 2], x[np.where(lanes < 3, lanes, lanes - 3)])
 
 
 @flyc.kernel(known_block_size=(64, 1, 1))
