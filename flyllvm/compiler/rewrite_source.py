@@ -26,19 +26,23 @@ class Found:
     """A function definition.
 
     Attributes:
-        node: Its syntax tree, shared: ``fresh`` gives one of your own.
+        node: Its syntax tree, which may be shared: ``fresh`` gives one of your own.
         owner: Name of the class whose body holds it, or ``None``; it decides how ``__names`` are spelled.
     """
 
-    __slots__ = ("_lines", "node", "owner")
+    __slots__ = ("_alone", "_lines", "node", "owner")
 
-    def __init__(self, node: ast.FunctionDef, owner: str | None, lines: list[str]) -> None:
+    def __init__(self, node: ast.FunctionDef, owner: str | None, lines: list[str], alone: bool = False) -> None:
         self.node = node
         self.owner = owner
         self._lines = lines
+        self._alone = alone
 
     def fresh(self) -> ast.FunctionDef:
         """A new syntax tree with the lines of the file; parsing is quicker than copying."""
+        if self._alone:
+            self._alone = False
+            return self.node
         first, last = first_line(self.node), self.node.end_lineno
         text = "".join(self._lines[first - 1 : last])
         # Blank lines in front keep the line numbers; a block of its own makes an indented definition legal.
@@ -129,12 +133,43 @@ def _index(tree: ast.Module, lines: list[str]) -> dict[tuple[str, int], list[Fou
     return table
 
 
+def _alone(code: CodeType, lines: list[str]) -> Found | None:
+    """A function of the file's own level, parsed without the rest of the file; ``None`` where that cannot be told.
+
+    What follows it at the beginning of a line ends it.  Where that line belongs to a string or an open bracket, the
+    text in front of it is no Python, and the whole file is parsed.
+    """
+    first, count = code.co_firstlineno - 1, len(lines)
+    if code.co_qualname != code.co_name or not 0 <= first < count:
+        return None
+    at = first
+    while at < count and lines[at].startswith(("@", ")", "]", "}", " ", "\t", "#", "\n")):
+        at += 1
+    if at == count or not lines[at].startswith("def ") or (at > first and not lines[first].startswith("@")):
+        return None
+    end = at + 1
+    while end < count and lines[end].startswith((" ", "\t", "#", "\n", ")", "]", "}")):
+        end += 1
+    try:
+        body = _parse("\n" * first + "".join(lines[first:end])).body
+    except (SyntaxError, ValueError):
+        return None
+    node = body[0] if len(body) == 1 else None
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    fits = node.name == code.co_name and first_line(node) == first + 1
+    return Found(node, None, lines, alone=True) if fits else None
+
+
 def find(code: CodeType, namespace: dict[str, Any]) -> Found | None:
     """The definition a code object was compiled from; ``None`` where no source fits it."""
     name = code.co_filename
     lines = lines_of(name, namespace)
     if not lines:
         return None
+    found = _alone(code, lines) if name not in _FILES else None
+    if found is not None and _fits(found.node, code):
+        return found
     known = _FILES.get(name)
     if known is None or known[0] != lines:
         try:
