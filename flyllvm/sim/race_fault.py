@@ -35,6 +35,20 @@ class Who:
 def report_race(
     m: Machine, inst: Inst, index: Array, race: Array, stamps: Array, waves: Array, who: Who | None
 ) -> None:
+    """Reports the first granule whose last access is not ordered before this one.
+
+    Args:
+        m: The machine.
+        inst: The access now.
+        index: Its granules.
+        race: Which of them race.
+        stamps: The other accesses.
+        waves: Who does this one.
+        who: The wave, where it acts as a whole.
+
+    Raises:
+        SimError: Always.
+    """
     flat = int(np.flatnonzero(race)[0])
     stamp = int(stamps.ravel()[flat])
     other = m.program.insts[(stamp >> 8) & 0xFFFFFF]
