@@ -209,3 +209,10 @@ def test_what_cannot_be_printed_is_refused_at_its_line() -> None:
 
     with pytest.raises(TraceError, match=r"test_printf.py:\d+(.|\n)*write \{\} for each argument"):
         text_of(percent, "i32")
+
+    @flyc.kernel
+    def both(n: fx.Int32):
+        fx.printf("{} %d", n)
+
+    with pytest.raises(TraceError, match=r"test_printf.py:\d+(.|\n)*write \{\} for each argument"):
+        text_of(both, "i32")

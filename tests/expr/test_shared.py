@@ -75,6 +75,32 @@ def test_structs_are_frozen_values() -> None:
         Either()
 
 
+def test_what_a_struct_would_not_have_is_refused_where_it_is_defined() -> None:
+    class Base:
+        a: fx.Int32
+
+    with pytest.raises(TraceError, match=r"Derived inherits from Base\n.*all fields in one class"):
+
+        @fx.struct
+        class Derived(Base):
+            b: fx.Int32
+
+    with pytest.raises(TraceError, match=r"WithMethod\.get is no annotated field\n.*write a function"):
+
+        @fx.struct
+        class WithMethod:
+            a: fx.Int32
+
+            def get(self) -> object:
+                return self.a
+
+    with pytest.raises(TraceError, match=r"WithDefault\.a = 3: fields have no defaults\n"):
+
+        @fx.struct
+        class WithDefault:
+            a: fx.Int32 = 3
+
+
 @pytest.mark.parametrize("value", [3.5, 128, -129, np.int64(1 << 40), np.float32(0.5)])
 def test_a_field_is_the_number_that_was_given_or_an_error(value: object) -> None:
     with pytest.raises(TraceError, match=r"Pair\.a=.* does not fit Int8\n.*or Int8\(.*to convert it on purpose"):
