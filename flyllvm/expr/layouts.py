@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .. import layout as L
 from ..errors import ParseError, TraceError
+from ..ir.builder import Builder
 from .leaves import ComposedLayout, IntTuple, Layout, from_leaves, to_leaves
 from .numeric import Numeric, as_numeric
 from .reach import index_at
@@ -202,7 +203,36 @@ int_tuple_add, int_tuple_sub, int_tuple_mul = (_wrapped(f"int_tuple_{n}") for n 
 int_tuple_div, int_tuple_mod = _wrapped("int_tuple_div"), _wrapped("int_tuple_mod")
 int_tuple_product, int_tuple_product_each = _wrapped("int_tuple_product"), _wrapped("int_tuple_product_each")
 int_tuple_product_like = _wrapped("int_tuple_product_like")
-shape_div, elem_less, equal = (_wrapped(n) for n in ("shape_div", "elem_less", "equal"))
+shape_div, equal = _wrapped("shape_div"), _wrapped("equal")
+
+
+def elem_less(a: Any, b: Any) -> Any:
+    """Whether every leaf of ``a`` is less than that of ``b``; false where ``a`` has more modes.
+
+    Of a coordinate that stands for all values of an atom call it says nothing of the others: where a call may straddle
+    the bound, a warning does.
+    """
+    first, limits = raw_layout(a), raw_layout(b)
+    run = getattr(a, "run", None)
+    if run is not None:
+        _warn_of_straddling(run, first, limits)
+    return from_leaves(L.elem_less(first, limits))
+
+
+def _warn_of_straddling(run: Any, first: Any, limits: Any) -> None:
+    for path, (count, at, limit) in enumerate(zip(*(L.flatten(x) for x in (run, first, limits)))):
+        if type(count) is int and count > 1 and not (L.divides(count, limit) and L.divides(count, at)):
+            from warnings import warn_explicit
+
+            frame = Builder.current().location().frames[0]
+            text = (
+                f"a predicate covers {count} values along mode {path} of extent {limit}, which is not known to be a "
+                f"multiple of {count}: a call that straddles the edge reads and writes past it. Mark the extent (div=, "
+                "fx.assume), use an atom of fewer values, or fx.make_predicate, which refuses it"
+            )
+            warn_explicit(text, RuntimeWarning, frame.file, frame.line)
+
+
 _ceil_div = _wrapped("ceil_div")
 
 

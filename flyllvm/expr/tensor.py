@@ -12,7 +12,7 @@ from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Block, Value
 from .layouts import compact_basis, plain_layout
-from .leaves import from_leaves, to_leaves
+from .leaves import IntTuple, from_leaves, to_leaves
 from .numeric import BY_IR, Int32, Int64, Numeric
 from .pointer import Pointer, elem_ir, equal_by_python, moved, no_elements_in_turn, ptr_type
 from .reach import WIDE_SPACES, encloses_current, fits_32_bits, widened_coord, widened_strides
@@ -27,6 +27,20 @@ if TYPE_CHECKING:
 def _keeps(coord: Any) -> bool:
     """Whether a coordinate has a ``*`` anywhere."""
     return any(map(_keeps, coord)) if isinstance(coord, tuple) else coord is L.STAR
+
+
+class Coordinate(IntTuple):
+    """A coordinate of an atom call's first value.
+
+    Attributes:
+        run: Coordinates that the call covers from there, as a shape.
+    """
+
+    run: Any
+
+
+def _is_zero(x: Any) -> bool:
+    return all(map(_is_zero, x)) if isinstance(x, tuple) else type(x) is int and x == 0
 
 
 def _is_coordinate(x: Any) -> bool:
@@ -236,14 +250,16 @@ class CoordTensor:
     Attributes:
         base: Coordinate of the first element.
         raw_layout: Layout whose strides are basis leaves.
+        run: Coordinates that a value stands for where the other values of an atom call were sliced away: a shape.
     """
 
-    __slots__ = ("base", "raw_layout")
+    __slots__ = ("base", "raw_layout", "run")
     __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     def __init__(self, base: Any, layout: Any) -> None:
         self.base = to_leaves(base)
         self.raw_layout = to_leaves(layout)
+        self.run: Any = None
         if not _is_coordinate(self.base) or not isinstance(self.raw_layout, (L.Layout, L.ComposedLayout)):
             b = Builder.active()
             raise TraceError(
@@ -276,8 +292,22 @@ class CoordTensor:
         refuse_outside(leaves, self.raw_layout.shape)
         if _keeps(leaves):
             kept, offset = L.slice_and_offset(leaves, self.raw_layout)
-            return CoordTensor(_add(self.base, offset), kept)
-        return from_leaves(_add(self.base, L.crd2idx(leaves, self.raw_layout)))
+            made = CoordTensor(_add(self.base, offset), kept)
+            made.run = self.run if self.run is not None else self._run_of_first(leaves)
+            return made
+        value = from_leaves(_add(self.base, L.crd2idx(leaves, self.raw_layout)))
+        if self.run is not None and isinstance(value, IntTuple):
+            value = Coordinate(value)
+            value.run = self.run
+        return value
+
+    def _run_of_first(self, leaves: Any) -> Any:
+        """What the first value of every atom call stands for, where ``[(0, None), ...]`` picks it."""
+        first = leaves[0] if isinstance(leaves, tuple) and leaves else None
+        if not isinstance(first, tuple) or len(first) < 2 or not _is_zero(first[0]) or not _keeps(first[1:]):
+            return None
+        mode = self.raw_layout[0] if isinstance(self.raw_layout, L.Layout) else None
+        return L.coshape(mode[0]) if mode is not None and L.is_static(mode[0].shape) else None
 
     def at(self, offset: Any, layout: Any) -> CoordTensor:
         """The coordinates moved by ``offset`` under a layout."""

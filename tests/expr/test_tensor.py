@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,42 @@ def test_predicated_elementwise_kernel_at_any_size(shape: tuple[int, int]) -> No
     c = np.zeros_like(a)
     artifact.simulate(a, c, grid=(-(-m // 16), -(-n // 128), 1))
     np.testing.assert_array_equal(c, a * 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("f32[?,?]:(?{div=4},1){align=16}", "along mode 1 of extent"),
+        ("f32[100,1001]:(1004,1){align=16}", "along mode 1 of extent 1001"),
+        ("f32[?,?{div=4}]:(?{div=4},1){align=16}", None),
+        ("f32[?,1000]:(1000,1){align=16}", None),
+        ("f32[100,1000]{align=16}", None),
+    ],
+)
+def test_a_predicate_made_by_hand_warns_where_a_call_may_straddle_the_edge(spec: str, said: str | None) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        flyc.compile(scale, spec, spec, arch="gfx942", stop_after="llvm")
+    lines, start = inspect.getsourcelines(scale.fn)
+    line = start + next(i for i, text in enumerate(lines) if "fx.elem_less" in text)
+    assert bool(seen) is (said is not None)
+    for warning in seen:
+        assert said in str(warning.message) and "make_predicate" in str(warning.message)
+        assert (warning.filename, warning.lineno, warning.category) == (__file__, line, RuntimeWarning)
+
+
+def test_a_predicate_of_single_values_warns_of_nothing() -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def single(A: fx.Tensor):
+        M, N = A.shape
+        atom = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+        tiled = fx.make_tiled_copy_tv(atom, fx.make_layout((4, 16), (16, 1)), fx.make_layout((1, 4), (4, 1)))
+        coords = fx.flat_divide(fx.make_identity_tensor((M, N)), tiled.tile_mn)[None, None, 0, 0]
+        mine = tiled.get_slice(fx.thread_idx.x).partition_S(coords)
+        for part in (mine[(0, None), None, None], mine[(None, 0), None, None]):
+            A[0, 0] = fx.where(fx.elem_less(part[0], (M, N)), 1.0, 2.0)
+
+    flyc.compile(single, "f32[?,?]:(?,1)", arch="gfx942", stop_after="llvm")
 
 
 @flyc.kernel(known_block_size=(64, 1, 1))
