@@ -5,6 +5,7 @@ Bounds are checked against the regions of the memory with a hint per instruction
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import types as ty
@@ -12,7 +13,8 @@ from ..ir import Inst, Operand
 from ..values import LDS_APERTURE, PRIVATE_APERTURE
 from .bits import Field, fields_of
 from .parts import NotCovered, Part
-from .steps import Step
+from .steps import Step, load_lanes, store_lanes
+from .text import WIDTH
 
 if TYPE_CHECKING:
     from .gen import Gen
@@ -42,8 +44,7 @@ class Memory:
 
     def _global(self, address: str) -> str:
         self.check(address, "global", "%regions", "%region_count")
-        w = self.g.w
-        return w.emit(f"inttoptr i64 {w.emit(f'add i64 {address}, %bias')} to ptr")
+        return self.pointer(address)
 
     def _local(self, address: str) -> str:
         self.check(address, "lds", "@lds_regions", "%lds_count")
@@ -58,9 +59,7 @@ class Memory:
     def check(self, address: str, name: str, table: str, count: str) -> None:
         """Goes to the fault label unless the bytes at an address lie in one region of a table."""
         g, w = self.g, self.g.w
-        hint = self._hint.get(name)
-        if hint is None:
-            hint = self._hint[name] = g.variable("{ i64, i64 }", "zeroinitializer")
+        hint = self._hint_of(name)
         good, slow = w.fresh("in"), w.fresh("look")
         start = w.emit(f"load i64, ptr {hint}")
         size = w.emit(f"load i64, ptr {w.at(hint, 8)}")
@@ -76,6 +75,27 @@ class Memory:
         )
         w.branch(found, good, g.fault_label)
         w.start(good)
+
+    def near(self, address: str, byte_count: int) -> str:
+        """Whether bytes from an address (i64) on lie in the region of the last access."""
+        name = "global" if self.space in (1, 4) else "lds"
+        w, hint = self.g.w, self._hint_of(name)
+        at = w.emit(f"sub i64 {address}, {w.emit(f'load i64, ptr {hint}')}")
+        size = w.emit(f"load i64, ptr {w.at(hint, 8)}")
+        inside = w.emit(f"icmp ule i64 {w.emit(f'add i64 {at}, {byte_count}')}, {size}")
+        return w.emit(f"and i1 {inside}, {w.emit(f'icmp ult i64 {at}, {size}')}")
+
+    def pointer(self, address: str) -> str:
+        """Pointer to an address (i64) that is known to be good."""
+        w = self.g.w
+        if self.space == 3:
+            return w.emit(f"getelementptr i8, ptr %lds, i64 {address}")
+        return w.emit(f"inttoptr i64 {w.emit(f'add i64 {address}, %bias')} to ptr")
+
+    def _hint_of(self, name: str) -> str:
+        if name not in self._hint:
+            self._hint[name] = self.g.variable("{ i64, i64 }", "zeroinitializer")
+        return self._hint[name]
 
     def _flat(self, address: str, lane: str) -> str:
         """A flat address: its high half tells the memory."""
@@ -148,6 +168,19 @@ class Load(Step):
             return
         source = "" if self.address.uniform else g.slot(self.address)
         targets = [(p, g.slot(p), f) for p, f in zip(self.outputs, self.fields, strict=True) if p.readers]
+        if _in_vectors(self.space, self.address, self.fields) and targets:
+            part, base, field = targets[0]
+
+            def vector(pointer: str, index: str) -> None:
+                value = g.w.emit(f"load <{WIDTH} x {field.type}>, ptr {pointer}, align 1")
+                store_lanes(g, part.type, base, index, value, None)
+
+            def one(lane: str) -> None:
+                pointer = memory.resolve(g.get(self.address, lane, source), lane)
+                g.put(part, lane, read_field(g, pointer, field), base)
+
+            neighbours(g, memory, self.address, source, field.size, vector, one)
+            return
 
         def body(lane: str) -> None:
             pointer = memory.resolve(g.get(self.address, lane, source), lane)
@@ -174,12 +207,66 @@ class Store(Step):
             return
         parts = [self.address, *self.values]
         bases = ["" if p.uniform else g.slot(p) for p in parts]
+        if _in_vectors(self.space, self.address, self.fields):
+            part, field = self.values[0], self.fields[0]
+            known = g.splat(part) if part.uniform else ""
+
+            def vector(pointer: str, index: str) -> None:
+                value = known or load_lanes(g, part.type, bases[1], index)
+                g.w.do(f"store <{WIDTH} x {field.type}> {value}, ptr {pointer}, align 1")
+
+            def one(lane: str) -> None:
+                value = g.get(part, lane, bases[1])
+                pointer = memory.resolve(g.get(self.address, lane, bases[0]), lane)
+                write_fields(g, pointer, self.fields, [value])
+
+            neighbours(g, memory, self.address, bases[0], field.size, vector, one)
+            return
 
         def body(lane: str) -> None:
             address, *values = (g.get(p, lane, b) for p, b in zip(parts, bases, strict=True))
             write_fields(g, memory.resolve(address, lane), self.fields, values)
 
         g.each_lane(body)
+
+
+def _in_vectors(space: int, address: Part, fields: list[Field]) -> bool:
+    """Whether lanes may access a vector's worth of neighbouring values at once."""
+    return space in (1, 3, 4) and not address.uniform and len(fields) == 1 and fields[0].plain
+
+
+def neighbours(
+    g: Gen, memory: Memory, address: Part, base: str, size: int,
+    vector: Callable[[str, str], None], one: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Accesses of all running lanes: at once where a vector of lanes has neighbouring addresses, else one by one."""
+    w, t = g.w, address.type
+    steps = ", ".join(f"{t} {i * size}" for i in range(WIDTH))
+
+    def body(index: str) -> None:
+        at_once, single, work, done = (w.fresh(s) for s in ("at_once", "single", "work", "moved"))
+        bits = g.running(index)
+        places = load_lanes(g, t, base, index)
+        first = w.emit(f"extractelement <{WIDTH} x {t}> {places}, i64 0")
+        row = w.emit(f"insertelement <{WIDTH} x {t}> poison, {t} {first}, i64 0")
+        row = w.emit(f"shufflevector <{WIDTH} x {t}> {row}, <{WIDTH} x {t}> poison, <{WIDTH} x i32> zeroinitializer")
+        row = w.emit(f"add <{WIDTH} x {t}> {row}, <{steps}>")
+        same = w.emit(f"icmp eq <{WIDTH} x {t}> {row}, {places}")
+        good = w.emit(f"and i{WIDTH} {bits}, {w.emit(f'bitcast <{WIDTH} x i1> {same} to i{WIDTH}')}")
+        whole = w.emit(f"icmp eq i{WIDTH} {good}, -1")
+        wide = first if t == "i64" else w.emit(f"zext i32 {first} to i64")
+        w.branch(w.emit(f"and i1 {whole}, {memory.near(wide, size * WIDTH)}"), at_once, single)
+        w.start(at_once)
+        vector(memory.pointer(wide), index)
+        w.go(done)
+        w.start(single)
+        w.branch(w.emit(f"icmp eq i{WIDTH} {bits}, 0"), done, work)
+        w.start(work)
+        g.each_bit(index, one)
+        w.go(done)
+        w.start(done)
+
+    g.each_vector(body)
 
 
 def space_of(operand: Operand) -> int:

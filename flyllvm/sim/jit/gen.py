@@ -170,7 +170,7 @@ class Gen:
     def each_lane(self, body: Callable[[str], None]) -> None:
         """A loop over the running lanes, in their order."""
         if self.masked:
-            self.each_vector(lambda index: self._each_bit(index, body))
+            self.each_vector(lambda index: self.each_bit(index, body))
             return
         w, head, after, done = self.w, self.w.fresh("lane"), self.w.fresh("next"), self.w.fresh("done")
         lane, following, before = "%" + w.fresh("l"), "%" + w.fresh("l"), w.fresh("pre")
@@ -186,7 +186,8 @@ class Gen:
         w.branch(w.emit(f"icmp ult i64 {following}, {self.block}"), head, done)
         w.start(done)
 
-    def _each_bit(self, index: str, body: Callable[[str], None]) -> None:
+    def each_bit(self, index: str, body: Callable[[str], None]) -> None:
+        """A loop over the running lanes of a vector that has one."""
         w, head, after, done = self.w, self.w.fresh("bit"), self.w.fresh("next"), self.w.fresh("done")
         bits, rest, before = "%" + w.fresh("m"), "%" + w.fresh("m"), w.fresh("pre")
         start = w.emit(f"zext i{WIDTH} {self.running(index)} to i64")
