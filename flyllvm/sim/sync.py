@@ -231,8 +231,10 @@ class Sync:
             writes: It writes; without reading too, it hides what was left there.
             wide: Its scope reaches other workgroups.
         """
-        self.split()
         acquires, releases = order in ("acquire", "acq_rel", "seq_cst"), order in ("release", "acq_rel", "seq_cst")
+        if not places and not releases and not (wide and m.launch.races) and not self._tells_something():
+            return
+        self.split()
         clock = self.clock() if releases else self.fenced
         waves = rows // m.wave_size
         for flat, key in np.unique(np.stack((waves, keys.astype(np.int64)), axis=1), axis=0).tolist():
@@ -247,6 +249,12 @@ class Sync:
                 if wide:
                     _join(mine, m.launch.foreign.get(m.first_group + group, {}))
                 places[key] = _join(mine, left) if reads and left else mine
+
+    def _tells_something(self) -> bool:
+        """Whether the clock of some wave's last release fence has something that another wave does not know yet."""
+        if self.uniform:
+            return any(f > k for f, k in zip(self.fenced, self.known, strict=True))
+        return bool((self.fenced > self.known.min(axis=2, keepdims=True)).any())
 
     def _find(self, m: Machine, left: dict[int, Array], group: int, wave: int, acquires: bool, wide: bool) -> None:
         absolute = m.first_group + group
