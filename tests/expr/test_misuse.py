@@ -298,6 +298,23 @@ def test_operators_with_what_they_do_not_take_are_refused_at_the_authors_line(ki
             outcome(call, True)
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda A: fx.rocdl.cdna4.cvt_sr_f32_to_bf16(A[0], A[1]), "rand is a Float32"),
+        (lambda A: fx.rocdl.convert("cvt_pk_f32_fp8", A[0], False), "argument 0 of cvt_pk_f32_fp8 is a Float32"),
+        (lambda A: fx.rocdl.perm_b32(A[0], 0, 0), "a word of packed bits is a Float32"),
+    ],
+)
+def test_a_float_is_not_taken_for_a_word_of_bits(call: Callable[[Any], Any], said: str) -> None:
+    @flyc.kernel(known_block_size=(64, 1, 1))
+    def k(A: fx.Tensor):
+        call(A)
+
+    with pytest.raises(FlyError, match=rf"{said}\n  fix: .*\.bitcast\(fx\.Int32\) for its bits"):
+        k.trace(["f32[4096]"], "gfx950")
+
+
 # --- what the net says ----------------------------------------------------------------------------
 
 

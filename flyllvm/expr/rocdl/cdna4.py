@@ -7,7 +7,7 @@ from ...ir import types as t
 from ...ir.builder import Builder
 from ...ir.core import Value
 from ..atoms import located
-from ..numeric import BFloat16, Float32, Int32
+from ..numeric import BFloat16, Float32, integer
 from .atoms import elem
 
 TYPE_CHECKING = False
@@ -108,7 +108,7 @@ def cvt_sr_f32_to_bf16(x: Any, rand: Any) -> BFloat16:
     if b.target.processor != "gfx950":
         raise TargetError(f"{b.target.processor} has no cvt_sr_bf16_f32", b.location(), "it exists on gfx950")
     pair = t.VectorType(2, t.BF16)
-    parts: list[Value | int] = [b.constant(0.0, pair), Float32(x).ir_value(), Int32(rand).ir_value(), 0]
+    parts: list[Value | int] = [b.constant(0.0, pair), Float32(x).ir_value(), integer(rand, "rand").ir_value(), 0]
     made = b.intrinsic("llvm.amdgcn.cvt.sr.bf16.f32", pair, parts, 1, pure=True)
     if made is None:
         raise TraceError("cvt.sr.bf16.f32 gave no result", b.location(), "report this as a defect")

@@ -10,7 +10,7 @@ from ...errors import TraceError
 from ...ir import lltype as ll, types as t
 from ...ir.builder import Builder
 from ..atoms import located
-from ..numeric import BY_IR, Numeric
+from ..numeric import BY_IR, Numeric, integer
 from ..vector import Vector
 
 TYPE_CHECKING = False
@@ -43,7 +43,9 @@ def _argument(row: Conversion, position: int, x: Any) -> Value | int:
         return int(x)
     wanted = _type(row.args[position])
     if isinstance(wanted, t.ScalarType):
-        return BY_IR[str(wanted)](x).ir_value()
+        kind = BY_IR[str(wanted)]
+        bits = kind.signed is not None
+        return (integer(x, f"argument {position} of {row.python_name}", kind) if bits else kind(x)).ir_value()
     given = x.ir_value() if isinstance(x, (Vector, Numeric)) else None
     if given is None or t.storage(given.type).bits != t.storage(wanted).bits:
         raise TraceError(
