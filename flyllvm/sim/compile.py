@@ -49,6 +49,7 @@ class Program:
         frame_bytes: Bytes of private memory of a lane.
         host_code: Code of the second engine by block and dynamic LDS, or the error that says why there is none.
         numpy_seconds: Time that this kernel ran on the NumPy engine.
+        gave_up: Why the second engine failed on this kernel, so that it is not tried at every launch.
     """
 
     def __init__(self, module: Module, kernel: Function, target: Target) -> None:
@@ -77,6 +78,7 @@ class Program:
         self.slots: dict[str, int] = {}
         self.host_code: dict[Any, Any] = {}
         self.numpy_seconds = 0.0
+        self.gave_up = ""
         self._places: list[list[Place]] = []
         self.constants = layout_lds.ConstantData(module)
         # Functions have an address that nothing can be read from.

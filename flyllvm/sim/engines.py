@@ -51,31 +51,31 @@ class Choice:
         if self.runner is None or not self._pays():
             return False
         runner, self.runner = self.runner, None
+        done, note = False, ""
         try:
             done = runner.run(first, total, progress)
-        except SimError as e:
+        except (SimError, CodegenError) as e:
             if self.strict:
                 raise
-            report.engine_note = f"the second engine cannot run it: {e.what}"
-            return False
-        except CodegenError as e:
-            if self.strict:
-                raise
-            report.engine_note = f"the second engine failed: {e.what}"
-            return False
+            note = f"the second engine cannot run it: {e.what}"
         finally:
             report.compile_seconds += runner.compile_seconds
             setup.start += runner.compile_seconds
         if done:
             report.engine = "numpy, then jit" if first else "jit"
-        else:
-            report.engine_note = f"the second engine gave up: {runner.reason}"
-        return done
+            return True
+        report.engine_note = note or f"the second engine gave up: {runner.reason}"
+        if not runner.found_fault:  # which may be one of this launch
+            setup.launch.program.gave_up = report.engine_note
+        return False
 
     def _pays(self) -> bool:
         """Whether the second engine is worth its compile time."""
         launch = self.setup.launch
         known = launch.program.host_code.get((launch.block, launch.dynamic_lds_bytes))
+        if launch.program.gave_up and not self.strict:
+            self.setup.report.engine_note = launch.program.gave_up
+            return False
         if self.strict or (known is not None and not isinstance(known, SimError)):
             return True
         return launch.program.numpy_seconds + time.perf_counter() - self.start > _SLOW_SECONDS

@@ -65,12 +65,14 @@ class Runner:
     Attributes:
         reason: Why the last run was left to the NumPy engine.
         compile_seconds: Time that making host code took.
+        found_fault: That reason is a fault.
     """
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.launch = setup, setup.launch
         self.reason = ""
         self.compile_seconds = 0.0
+        self.found_fault = False
 
     def run(self, first: int, total: int, progress: Callable[[int, int], None] | None) -> bool:
         """Runs workgroups ``first`` to ``total``; without success memory is as before, and ``reason`` says why.
@@ -101,6 +103,7 @@ class Runner:
         memory[heap_at : heap_at + heap.size] = heap
         status = self._batches(code, heap_at, first, total, progress)
         if status != module.DONE:
+            self.found_fault = status == module.FAULT
             self.reason = _WHY.get(status, f"status {status}")
             return False
         self._take(code, memory[: control.size].copy(), memory[heap_at : heap_at + heap.size])

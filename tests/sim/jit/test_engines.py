@@ -339,6 +339,8 @@ def test_a_worker_that_dies_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.engine == "numpy"
     assert "ended its process with SIGSEGV" in report.engine_note
     assert (out == np.arange(256)[::-1]).all()
+    monkeypatch.setattr(host, "load", die)  # the next launch does not even try
+    assert "SIGSEGV" in simulate(exchange(), grid=1, block=256, args=[out], checks="none").engine_note
     with pytest.raises(CodegenError, match="use engine='numpy'"):
         simulate(exchange(), grid=1, block=256, args=[out], checks="none", engine="jit")
 
@@ -372,3 +374,17 @@ def test_a_form_that_no_rule_knows_is_declined_and_not_a_crash() -> None:
     """).replace(",\n i32", ", i32")
     with pytest.raises(SimError, match=r"line \d+: llvm\.amdgcn\.permlane16\.v2f16 with an operand of type <2 x half>"):
         simulate(text, grid=1, block=64, args=[np.zeros(1, np.int32)], checks="none", engine="jit")
+
+
+def test_auto_tries_again_after_a_fault_but_not_after_it_cannot_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_SLOW_SECONDS", 0.0)
+    text = OUTSIDE + "; tried\n"
+    with pytest.raises(SimError, match="out of bounds"):
+        simulate(text, grid=1, block=256, args=[np.zeros(255, np.int32)], checks="none")
+    assert simulate(text, grid=1, block=256, args=[np.zeros(256, np.int32)], checks="none").engine == "jit"
+    spin = kernel("br label %a\na:\n%i = phi i32 [ 0, %entry ], [ %j, %a ]\n%j = add i32 %i, 1\n"
+                  "%e = icmp eq i32 %i, 3000\nbr i1 %e, label %b, label %a\nb:\nret void")  # fmt: skip
+    launch = {"grid": 1, "block": 64, "args": [np.zeros(1, np.int32)], "checks": "none"}
+    with pytest.raises(SimError, match="without an end"):
+        simulate(spin, max_steps=1000, **launch)
+    assert "ran too many blocks" in simulate(spin, **launch).engine_note
