@@ -123,6 +123,13 @@ def test_padding_and_flags_are_the_published_words() -> None:
     assert (got["pad_enable"], got["pad_interval"], got["pad_amount"]) == (1, 4, 3)
 
 
+def test_a_call_that_would_arrive_at_an_unnamed_barrier_is_refused() -> None:
+    memory = t.PtrType(t.F16, "global"), t.PtrType(t.F16, "shared")
+    Tdm((64, 64), "f16").check_operands(*memory)
+    with pytest.raises(AtomError, match=r"arrive at an LDS barrier at address 0.*\n.*s_wait_tensorcnt"):
+        Tdm((64, 64), "f16", barrier=True).check_operands(*memory)
+
+
 @pytest.mark.parametrize("wave_id", range(6))
 def test_warps_share_the_rows_and_what_is_left_of_the_tensor(wave_id: int) -> None:
     op = Tdm((64, 32), "f16", warps=4, pad_interval=32, pad_amount=4)

@@ -9,7 +9,7 @@ loads, shared to global memory stores; wait with ``fx.rocdl.s_wait_tensorcnt``.
 ``padInterval`` and ``padAmount``, in elements, insert space after so many elements; whole dwords, the interval a power
 of two of 2 to 256 dwords, the amount 1 to 128.  A store has no such space to skip: there the interval must be a row of
 the tile, which the descriptor then widens past the tensor's extent.  ``barrier`` and ``timeout`` set the descriptor's
-flags.
+flags; a call with ``barrier`` is refused, since the barrier it would arrive at is the one at LDS address 0.
 
 State: ``extent_i``, how much of the tensor is left from the tile's first element on in dimension ``i`` (what lies past
 it reads as zero and is not written); ``stride_i`` of all dimensions but the innermost, in elements, without default;
@@ -81,7 +81,7 @@ class Tdm(StatefulCopy):
         warps: Waves that share the tile, a power of two that divides the outermost extent.
         pad_interval, pad_amount: Padding of LDS in elements; both or none.
         cache: Cache policy: raw bits or names, see `cache_policy`.
-        barrier: The descriptor's atomic-barrier flag.
+        barrier: The descriptor's atomic-barrier flag; for its word only, a call with it is refused.
         timeout: The descriptor's early-timeout flag.
 
     Raises:
@@ -208,6 +208,11 @@ class Tdm(StatefulCopy):
         for p in (src, dst):
             if p.swizzle is not None or p.elem != self.elem:
                 raise AtomError(f"{self.name} cannot access {p}", fix=f"plain memory of {self.elem}: use padding")
+        if self.barrier:
+            raise AtomError(
+                f"{self.name} with barrier = 1 would arrive at an LDS barrier at address 0, and has no field for another",
+                fix="leave barrier out, and wait with s_wait_tensorcnt before a workgroup barrier",
+            )
         if src.space == "shared" and self.pad_interval not in (0, self.row):
             raise AtomError(
                 f"{self.name} stores rows of {self.row} elements that are padded after every {self.pad_interval}",
