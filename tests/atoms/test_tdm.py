@@ -126,7 +126,7 @@ def test_padding_and_flags_are_the_published_words() -> None:
 def test_a_call_that_would_arrive_at_an_unnamed_barrier_is_refused() -> None:
     memory = t.PtrType(t.F16, "global"), t.PtrType(t.F16, "shared")
     Tdm((64, 64), "f16").check_operands(*memory)
-    with pytest.raises(AtomError, match=r"arrive at an LDS barrier at address 0.*\n.*s_wait_tensorcnt"):
+    with pytest.raises(AtomError, match=r"arrive at the LDS barrier at address 0.*\n.*s_wait_tensorcnt"):
         Tdm((64, 64), "f16", barrier=True).check_operands(*memory)
 
 

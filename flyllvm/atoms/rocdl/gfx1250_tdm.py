@@ -210,7 +210,7 @@ class Tdm(StatefulCopy):
                 raise AtomError(f"{self.name} cannot access {p}", fix=f"plain memory of {self.elem}: use padding")
         if self.barrier:
             raise AtomError(
-                f"{self.name} with barrier = 1 would arrive at an LDS barrier at address 0, and has no field for another",
+                f"{self.name} with barrier = 1 would arrive at the LDS barrier at address 0, the only one it can name",
                 fix="leave barrier out, and wait with s_wait_tensorcnt before a workgroup barrier",
             )
         if src.space == "shared" and self.pad_interval not in (0, self.row):
