@@ -252,7 +252,7 @@ def _kind(fn: Any, name: str, local: dict[str, Any]) -> Any:
 def _frozen(value: Any) -> Any:
     try:
         return freeze(value)
-    except Unfreezable as e:
+    except (Unfreezable, RecursionError) as e:
         raise Unkeyed(str(e)) from None
 
 

@@ -36,8 +36,8 @@ def is_followed_class(cls: type) -> bool:
 
 def is_library(module: ModuleType) -> bool:
     """Whether a module is one of Python, of flyllvm, or of a package that does not use flyllvm."""
-    file: str | None = getattr(module, "__file__", None)
-    if file is None:
+    file = vars(module).get("__file__")
+    if not isinstance(file, str):
         return module.__name__ != "__main__" and module.__name__ in sys.stdlib_module_names
     if file.startswith(_OURS):
         return not file.startswith(_KERNELS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
+from .pure import is_value_class
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -13,7 +15,7 @@ class Unfreezable(Exception):
     """A value whose contents cannot be told apart by a key."""
 
 
-_PLAIN = (str, bytes, type(None), type, BuiltinFunctionType, ModuleType, CodeType, type(...), complex)
+_PLAIN = (str, bytes, type(None), type, ModuleType, CodeType, type(...), type(NotImplemented), complex)
 _MAX_PARTS = 20_000
 _MAX_ARRAY_BYTES = 1 << 16
 
@@ -40,7 +42,7 @@ def freeze(value: Any, walk: _Walk | None = None) -> Any:
     if cls is float:
         return (cls, value.hex())
     if isinstance(value, _PLAIN):
-        return value
+        return value if cls in _PLAIN or isinstance(value, (type, ModuleType)) else _named(value, cls, walk or _Walk())
     if walk is None:
         walk = _Walk()
     walk.count += 1
@@ -52,6 +54,12 @@ def freeze(value: Any, walk: _Walk | None = None) -> Any:
         return _composite(value, cls, walk)
     finally:
         walk.inside.discard(id(value))
+
+
+def _named(value: Any, cls: type, walk: _Walk) -> Any:
+    """A string or number of a class of its own."""
+    base: Any = next(c for c in (str, bytes, complex) if isinstance(value, c))
+    return (cls, base.__getitem__(value, slice(None)) if base is not complex else complex(value), *_extra(value, walk))
 
 
 def _composite(value: Any, cls: type, walk: _Walk) -> Any:
@@ -68,6 +76,13 @@ def _composite(value: Any, cls: type, walk: _Walk) -> Any:
         return (cls, freeze(value.func, walk), freeze(value.args, walk), freeze(value.keywords, walk))
     if cls is FunctionType:
         return _function(value, walk)
+    if cls is BuiltinFunctionType:
+        owner = value.__self__
+        if owner is None or isinstance(owner, (ModuleType, type)):
+            return value
+        return ("builtin", value.__name__, freeze(owner, walk))
+    if cls is slice:
+        return (cls, freeze((value.start, value.stop, value.step), walk))
     if cls is MethodType:
         return ("method", freeze(value.__self__, walk), _function(value.__func__, walk))
     return _object(value, cls, walk)
@@ -89,26 +104,40 @@ def _function(fn: Any, walk: _Walk) -> Any:
 
 def _object(value: Any, cls: type, walk: _Walk) -> Any:
     module = cls.__module__
-    if module.startswith("flyllvm."):
+    if module.startswith("flyllvm.") and not hasattr(cls, "data_ptr"):
         return _ours(value, cls, walk)
-    if hasattr(value, "__array_interface__") and hasattr(value, "tobytes"):
-        if value.nbytes > _MAX_ARRAY_BYTES:
-            raise Unfreezable(f"an array of {value.nbytes} bytes")
-        return (cls, str(value.dtype), value.shape, value.tobytes())
+    # By the class: an object may answer every name.
+    if hasattr(cls, "__array_interface__") and hasattr(cls, "tobytes") and hasattr(cls, "strides"):
+        return _array(value, cls, walk)
     if holds_data(value):
         raise Unfreezable(f"the data of a {cls.__name__}")
     if isinstance(value, (tuple, int, float, str)):  # named tuples, enumerations of numbers
         plain: Any = next(c for c in (tuple, int, float, str) if isinstance(value, c))
         return (cls, freeze(plain(value), walk), *_extra(value, walk))
+    if module.partition(".")[0] in ("pathlib", "fractions", "uuid", "ipaddress") and is_value_class(cls):
+        return (cls, value)  # their slots are caches
     open_state = hasattr(value, "__dict__") or any(_slots(c) for c in cls.__mro__)
     if open_state and not _hides_state(cls):
         return (cls, *_state(value, cls, walk))
-    inner = getattr(value, "__wrapped__", None)
+    inner = getattr(value, "__wrapped__", None) if module == "functools" else None
     if type(inner) is FunctionType:  # a cache of functools
-        return (cls, _function(inner, walk))
-    if not _has_own_hash(cls):
-        raise Unfreezable(f"a {cls.__name__}")
-    return (cls, value, *_extra(value, walk))
+        count = value.cache_info() if hasattr(value, "cache_info") else ()
+        return (cls, _function(inner, walk), *count[1:])
+    if is_value_class(cls) and (_has_own_hash(cls) or cls.__name__ in _CODE):
+        return (cls, value, *_extra(value, walk))
+    raise Unfreezable(f"a {cls.__name__}")
+
+
+#: Classes of NumPy's functions, and of Python's descriptors: each is itself.
+_CODE = ("ufunc", "_ArrayFunctionDispatcher", "wrapper_descriptor", "method_descriptor", "classmethod_descriptor")
+
+
+def _array(value: Any, cls: type, walk: _Walk) -> Any:
+    if value.dtype.hasobject:
+        raise Unfreezable("an array of Python objects")
+    if value.nbytes > _MAX_ARRAY_BYTES:
+        raise Unfreezable(f"an array of {value.nbytes} bytes")
+    return (cls, str(value.dtype), value.shape, value.strides, value.tobytes(), *_extra(value, walk))
 
 
 def is_partial(cls: type) -> bool:

@@ -123,7 +123,7 @@ def compiled(
             freeze(sorted(hints.items())),
             disk,
         )
-    except Unfreezable:
+    except (Unfreezable, RecursionError):
         return _build(kernel, specs, constants, target, hints, disk)
     for world, found in _COMPILED.get(key, ()):
         if world.valid():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from opcode import hasname, opmap
+from opcode import hasfree, hasname, opmap
 from types import CodeType
 
 #: Bits of an instruction's argument before the number of its name.
@@ -11,41 +11,53 @@ _SHIFTS = {"LOAD_GLOBAL": 1, "LOAD_ATTR": 1 if sys.version_info >= (3, 12) else 
 _SHIFT = {opmap[name]: bits for name, bits in _SHIFTS.items() if name in opmap}
 _WRITES = frozenset(opmap[n] for n in ("STORE_ATTR", "STORE_NAME", "STORE_GLOBAL", "DELETE_ATTR") if n in opmap)
 _GLOBALS = frozenset(opmap[n] for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS") if n in opmap)
+_ATTRIBUTES = frozenset(opmap[n] for n in ("LOAD_ATTR", "LOAD_METHOD") if n in opmap)
 _NAMED = frozenset(hasname)
-_EXTENDED, _IMPORT = opmap["EXTENDED_ARG"], opmap["IMPORT_NAME"]
+_FREE = frozenset(hasfree) & frozenset(opmap[n] for n in ("LOAD_DEREF", "LOAD_CLASSDEREF") if n in opmap)
+_EXTENDED, _IMPORT, _CACHE = opmap["EXTENDED_ARG"], opmap["IMPORT_NAME"], opmap.get("CACHE", 0)
 
 
 class Reads:
     """What a code object reads, with the functions inside it.
 
     Attributes:
-        names: Attributes and globals that are read (what is only assigned is not), and strings that may be attributes
+        names: Attributes that are read (what is only assigned is not), and strings that may be attributes
             (``getattr(x, "tile")``, ``case Box(width=w)``).
         globals: Globals that are read.  An attribute's name is none of them, even where a global has it.
         strings: Strings that are Python names.
         imports: Modules that an import statement inside the code names.
+        chains: Name of a global or closure -> the attributes read from it one after the other (``np.linalg.norm`` is
+            ``("linalg", "norm")`` of ``np``); ``()`` where it is used in another way.
     """
 
-    __slots__ = ("globals", "imports", "names", "strings")
+    __slots__ = ("chains", "globals", "imports", "names", "strings")
 
     def __init__(self, code: CodeType) -> None:
         names: set[str] = set()
         # Dictionaries keep the order of the code.
         scope: dict[str, None] = {}
         imports: dict[str, None] = {}
-        strings = {s for s in _strings(code.co_consts) if s.isidentifier()}
-        raw, high = code.co_code, 0
-        for i in range(0, len(raw), 2):
-            op, arg = raw[i], raw[i + 1] | high
-            high = arg << 8 if op == _EXTENDED else 0
+        chains: dict[str, set[tuple[str, ...]]] = {}
+        root: str | None = None
+        chain: list[str] = []
+        for op, arg in _instructions(code):
+            if root is not None and op not in _ATTRIBUTES:
+                chains.setdefault(root, set()).add(tuple(chain))
+                root = None
+            if op in _FREE:
+                root, chain = _variable(code, arg), []
             if op not in _NAMED or op in _WRITES:
                 continue
             name = code.co_names[arg >> _SHIFT.get(op, 0)]
-            names.add(name)
             if op in _GLOBALS:
                 scope[name] = None
+                root, chain = name, []
             elif op == _IMPORT:
                 imports[name] = None
+            else:
+                names.add(name)
+                chain.append(name)
+        strings = {s for s in _strings(code.co_consts) if s.isidentifier()}
         for const in code.co_consts:
             if isinstance(const, CodeType):
                 inner = reads_of(const)
@@ -53,10 +65,13 @@ class Reads:
                 strings |= inner.strings
                 scope.update(dict.fromkeys(inner.globals))
                 imports.update(dict.fromkeys(inner.imports))
+                for name, found in inner.chains.items():
+                    chains.setdefault(name, set()).update(found)
         self.names: frozenset[str] = frozenset(names | strings)
         self.globals: tuple[str, ...] = tuple(scope)
         self.strings: frozenset[str] = frozenset(strings)
         self.imports: tuple[str, ...] = tuple(imports)
+        self.chains: dict[str, tuple[tuple[str, ...], ...]] = {n: tuple(sorted(c)) for n, c in sorted(chains.items())}
 
 
 _SEEN: dict[CodeType, Reads] = {}
@@ -68,6 +83,27 @@ def reads_of(code: CodeType) -> Reads:
     if found is None:
         found = _SEEN[code] = Reads(code)
     return found
+
+
+def _instructions(code: CodeType) -> list[tuple[int, int]]:
+    """(operation, argument) of every instruction, and one that ends the last chain."""
+    out: list[tuple[int, int]] = []
+    raw, high = code.co_code, 0
+    for i in range(0, len(raw), 2):
+        op, arg = raw[i], raw[i + 1] | high
+        high = arg << 8 if op == _EXTENDED else 0
+        if op not in (_EXTENDED, _CACHE):
+            out.append((op, arg))
+    out.append((_EXTENDED, 0))
+    return out
+
+
+def _variable(code: CodeType, arg: int) -> str:
+    """Name of a variable that is shared with the functions around or inside."""
+    own = code.co_nlocals
+    # Parameters that inner functions use keep their place; the other ones come behind the local variables.
+    places = (*code.co_varnames, *(c for c in code.co_cellvars if c not in code.co_varnames), *code.co_freevars)
+    return places[arg] if own == len(code.co_varnames) and arg < len(places) else ""
 
 
 def _strings(consts: tuple[object, ...]) -> set[str]:

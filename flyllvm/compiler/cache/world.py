@@ -15,6 +15,7 @@ from _blake2 import blake2b
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 from ..followed import is_followed, is_library
+from ..pure import impure, is_code
 from ..watch_names import reads_of
 from .parts import bare, is_found, is_python_made, plain, slots
 
@@ -132,7 +133,7 @@ class _Walk:
         elif cls.__name__ == "_lru_cache_wrapper":
             self.put("cached")
             self.value(x.__wrapped__)
-        elif hasattr(x, "__array_interface__") and hasattr(x, "tobytes"):
+        elif hasattr(cls, "__array_interface__") and hasattr(cls, "tobytes") and hasattr(cls, "strides"):
             self._array(x)
         else:
             self._state(x, cls)
@@ -142,27 +143,33 @@ class _Walk:
     def _function(self, fn: FunctionType) -> None:
         self.put("function", fn.__module__, fn.__qualname__)
         self.value((fn.__defaults__, fn.__kwdefaults__))
-        for cell in fn.__closure__ or ():
+        chains = reads_of(fn.__code__).chains if is_followed(fn) else {}
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or ()):
             try:
                 content = cell.cell_contents
             except ValueError:  # not assigned yet
                 self.put("empty")
                 continue
-            self.value(content)
+            self._used(content, chains.get(name, ((),)))
         if not is_followed(fn):
             # flyllvm's own files have a sum of their own, other libraries a version.
+            self._refuse(impure(fn))
             self._library(fn.__module__)
             self.put(fn.__code__.co_firstlineno, fn.__code__.co_code)
             return
+        self.value(fn.__dict__)
         self.code(fn.__code__)
         self._source(fn.__code__.co_filename)
-        scope = fn.__globals__
-        for name in sorted(reads_of(fn.__code__).globals):
+        scope, reads = fn.__globals__, reads_of(fn.__code__)
+        for name in sorted(reads.globals):
             if name in scope:
                 self.put("global", name)
-                self.value(scope[name])
+                self._used(scope[name], reads.chains.get(name, ((),)))
             elif name in _BLIND and hasattr(builtins, name):
                 raise Unknown(f"what {fn.__qualname__} reads through {name}()")
+            elif hasattr(builtins, name):
+                self.put("builtin", name)
+                self.value(getattr(builtins, name))
 
     def code(self, code: CodeType) -> None:
         """Adds code with its line numbers, which line tables show."""
@@ -195,6 +202,35 @@ class _Walk:
         self.files[path] = data
         self.put("file", data)
 
+    def _used(self, value: Any, chains: tuple[tuple[str, ...], ...]) -> None:
+        """Adds a value of which code reads some attributes."""
+        if not isinstance(value, ModuleType) or not is_library(value) or () in chains:
+            self.value(value)
+            return
+        for chain in chains:
+            self.put("chain", value.__name__, *chain)
+            self._chain(value, chain)
+
+    def _chain(self, found: Any, chain: tuple[str, ...]) -> None:
+        """Adds what attributes of a library's module lead to, one after the other."""
+        for name in chain:
+            self._refuse(impure(found))
+            found = getattr(found, name, None)
+            if not isinstance(found, ModuleType) or not is_library(found):
+                break
+        # A library's constants go with its version; so do flyllvm's objects.
+        kind = type(found)
+        if isinstance(found, (ModuleType, FunctionType, BuiltinFunctionType, type)):
+            self.value(found)
+        elif not is_code(found) and not kind.__module__.startswith(_OURS):
+            self.value(found)
+        else:
+            self._refuse(impure(found))
+
+    def _refuse(self, what: str | None) -> None:
+        if what is not None:
+            raise Unknown(f"{what}: it may give something else on the next call")
+
     # --- modules and classes ----------------------------------------------------------------------
 
     def _module(self, module: ModuleType) -> None:
@@ -202,11 +238,16 @@ class _Walk:
         self.put("module", name)
         if name.partition(".")[0] in _IMPURE or name == "numpy.random":
             raise Unknown(f"the module {name}: it tells of the world outside")
+        self._refuse(impure(module) if is_library(module) else None)
         if is_library(module):
             self._library(name)
+            if not name.startswith(_OURS[:-1]):
+                for key in sorted(self._names.intersection(vars(module))):
+                    self.put("attribute", key)
+                    self._chain(module, (key,))
             return
         space = vars(module)
-        for key in sorted(self._names.intersection(space)):
+        for key in sorted((self._names | {"__getattr__"}).intersection(space)):
             self.put("global", key)
             self.value(space[key])
 
@@ -221,6 +262,7 @@ class _Walk:
         if module is None:
             raise Unknown(f"the class {cls.__qualname__}, whose module is gone")
         if (cls.__module__ == "builtins" or is_library(module)) and is_found(cls, module):
+            self._refuse(impure(cls))
             self._library(cls.__module__)
             return
         # A class that a library makes at run time (a struct, a named tuple) is taken by value like an author's own.
@@ -248,18 +290,18 @@ class _Walk:
         self.put("builtin", fn.__module__, fn.__qualname__)
         if owner is not None and not isinstance(owner, ModuleType):
             self.value(owner)
-        elif fn.__module__ in _IMPURE:
-            raise Unknown(f"{fn.__module__}.{fn.__name__}: it tells of the world outside")
+        self._refuse(impure(fn))
 
     # --- data -------------------------------------------------------------------------------------
 
     def _array(self, x: Any) -> None:
         if x.nbytes > _MAX_ARRAY_BYTES:
             raise Unknown(f"an array of {x.nbytes} bytes")
-        self.put("array", type(x).__qualname__, x.dtype, x.shape)
-        if str(x.dtype) == "object":
+        self.put("array", type(x).__qualname__, x.dtype, x.shape, x.strides)
+        if x.dtype.hasobject:
             raise Unknown("an array of Python objects")
         self.put(x.tobytes())
+        self.value(getattr(x, "__dict__", None))
 
     def _state(self, x: Any, cls: type) -> None:
         self.value(cls)
