@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 from .pure import is_value_class
@@ -116,16 +117,23 @@ def _object(value: Any, cls: type, walk: _Walk) -> Any:
         return (cls, freeze(plain(value), walk), *_extra(value, walk))
     if module.partition(".")[0] in ("pathlib", "fractions", "uuid", "ipaddress") and is_value_class(cls):
         return (cls, value)  # their slots are caches
-    open_state = hasattr(value, "__dict__") or any(_slots(c) for c in cls.__mro__)
+    open_state = hasattr(value, "__dict__") or any(slots_of(c) for c in cls.__mro__)
     if open_state and not _hides_state(cls):
         return (cls, *_state(value, cls, walk))
     inner = getattr(value, "__wrapped__", None) if module == "functools" else None
     if type(inner) is FunctionType:  # a cache of functools
         count = value.cache_info() if hasattr(value, "cache_info") else ()
         return (cls, _function(inner, walk), *count[1:])
-    if is_value_class(cls) and (_has_own_hash(cls) or cls.__name__ in _CODE):
+    if is_value_class(cls) and (_has_own_hash(cls) or (cls.__name__ in _CODE and is_own(value))):
         return (cls, value, *_extra(value, walk))
     raise Unfreezable(f"a {cls.__name__}")
+
+
+def is_own(value: Any) -> bool:
+    """Whether a function of NumPy is its own, and none that it made of an author's (`numpy.frompyfunc`)."""
+    if type(value).__module__ != "numpy":
+        return True
+    return getattr(sys.modules.get("numpy"), value.__name__, None) is value
 
 
 #: Classes of NumPy's functions, and of Python's descriptors: each is itself.
@@ -158,7 +166,7 @@ def _extra(value: Any, walk: _Walk) -> list[Any]:
 
 def _hides_state(cls: type) -> bool:
     """Whether objects of a class hold more than attributes, as those written in C do."""
-    places = sum(len(_slots(c)) for c in cls.__mro__) + 2  # attributes and weak references
+    places = sum(len(slots_of(c)) for c in cls.__mro__) + 2  # attributes and weak references
     return cls.__itemsize__ > 0 or cls.__basicsize__ > object.__basicsize__ + places * object.__basicsize__ // 2
 
 
@@ -166,7 +174,7 @@ def _has_own_hash(cls: Any) -> bool:
     return cls.__hash__ not in (None, object.__hash__)
 
 
-def _slots(cls: type) -> tuple[str, ...]:
+def slots_of(cls: type) -> tuple[str, ...]:
     slots = cls.__dict__.get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
     return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
@@ -197,6 +205,6 @@ def _ours(value: Any, cls: type, walk: _Walk) -> Any:
 
 def _state(value: Any, cls: type, walk: _Walk) -> list[Any]:
     """Attributes of an object by name."""
-    names = [s for c in cls.__mro__ for s in _slots(c)]
+    names = [s for c in cls.__mro__ for s in slots_of(c)]
     parts = [(n, freeze(getattr(value, n), walk)) for n in names if hasattr(value, n)]
     return parts + [(n, freeze(v, walk)) for n, v in getattr(value, "__dict__", {}).items()]

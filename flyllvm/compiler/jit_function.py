@@ -117,7 +117,9 @@ class JitFunction:
             return
         records.pop(key, None)
         made = self.run_host(values, place, addresses=addresses, world=world)
-        if world.why_not is not None or made.has_other_memory(world) or not same_signature(values, params.streams, key):
+        if world.why_not is not None or made.has_other_memory(world) or reads_memory(world):
+            return
+        if not same_signature(values, params.streams, key):
             return
         if len(records) >= _MAX_RECORDS:
             for old in list(records)[: _MAX_RECORDS // 2]:
@@ -223,6 +225,11 @@ def _worlds_of(roots: Sequence[Any], world: Watch) -> list[Watch]:
     """What kernels read that the world of the host function does not cover."""
     unseen = {id(r): r for r in roots if not world.covers(r)}
     return [Watch(*unseen.values())] if unseen else []
+
+
+def reads_memory(world: Watch) -> bool:
+    """Whether a host function may look at addresses or data of its arguments, which no signature holds."""
+    return not world.names.isdisjoint(("address", "owner"))
 
 
 def same_signature(values: Sequence[Any], streams: frozenset[int], key: Any) -> bool:

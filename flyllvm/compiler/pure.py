@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _PURE = frozenset(
     ("_abc", "_bisect", "_collections", "_collections_abc", "_functools", "_heapq", "_operator", "_struct", "abc",
      "array", "base64", "binascii", "bisect", "builtins", "cmath", "collections", "contextlib", "copy", "copyreg",
-     "dataclasses", "decimal", "_decimal", "_pydecimal", "difflib", "enum", "flyllvm", "fractions", "functools",
+     "dataclasses", "difflib", "enum", "flyllvm", "fractions", "functools",
      "hashlib", "_hashlib", "_blake2", "heapq", "itertools", "json", "keyword", "math", "ml_dtypes", "numbers", "numpy",
-     "operator", "posixpath", "ntpath", "genericpath", "pprint", "re", "_sre", "reprlib", "statistics", "string",
+     "operator", "posixpath", "ntpath", "genericpath", "pprint", "re", "_sre", "reprlib", "string",
      "_pytest", "_string", "struct", "textwrap", "types", "typing", "typing_extensions", "warnings", "_warnings",
      "zlib", "__future__")
 )  # fmt: skip
@@ -27,7 +27,8 @@ _PURE = frozenset(
 _IMPURE = ("flyllvm.runtime", "flyllvm.cli", "numpy.random")
 #: Names in these modules that read files, memory or settings.
 _NOT = frozenset(
-    ("open", "input", "eval", "exec", "compile", "breakpoint", "__import__", "id", "object_id", "memoryview",
+    ("open", "input", "eval", "exec", "compile", "breakpoint", "__import__", "id", "hash",
+     "globals", "dir", "memoryview",
      "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "geterr",
      "get_printoptions", "exists", "isfile", "isdir", "getsize", "getmtime", "getatime", "getctime", "samefile",
      "realpath", "abspath", "expanduser", "expandvars", "lexists", "islink", "ismount", "relpath", "cwd", "home")

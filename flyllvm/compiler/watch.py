@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from operator import is_
 
+from .followed import is_followed_class
 from .freeze import Unfreezable, freeze
 from .watch_walk import IMMUTABLE, MISSING, Walk
 
@@ -24,26 +25,30 @@ class Watch:
     """The world a function was seen in.
 
     Attributes:
+        names: Attributes that are read.
         why_not: Why the world cannot be watched, or ``None``; such a function is traced again on every call.
     """
 
     __slots__ = ("_absent", "_cells", "_classes", "_code", "_found", "_frozen", "_functions", "_orders", "_sizes",
-                 "why_not")  # fmt: skip
+                 "names", "why_not")  # fmt: skip
 
     def __init__(self, *roots: Any) -> None:
         names: frozenset[str] = frozenset()
+        every = False
         while True:
             # An object handed to a helper is read by the helper's names, so every walk uses the names of all functions.
-            walk = Walk(names)
+            walk = Walk(names, every)
             try:
                 for root in roots:
                     walk.reach(root)
                 walk.run()
             except RecursionError:
                 walk.why_not = "it reads values that nest too deeply"
-            if walk.found <= names or walk.why_not is not None:
+            if (walk.found <= names and walk.computed <= every) or walk.why_not is not None:
                 break
             names |= walk.found
+            every |= walk.computed
+        self.names = names
         self.why_not = walk.why_not
         self._frozen = walk.frozen
         self._functions = walk.functions
@@ -125,7 +130,11 @@ def _by_space(spaces: Spaces) -> tuple[list[Any], list[Any], list[Any]]:
 
 def has_world(value: Any) -> bool:
     """Whether code that gets a value may read more than its contents: a function, or an object with methods."""
-    return callable(value) or hasattr(value, "__dict__")
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return any(map(has_world, value))
+    if isinstance(value, dict):
+        return any(map(has_world, value)) or any(map(has_world, value.values()))
+    return callable(value) or hasattr(value, "__dict__") or is_followed_class(type(value))
 
 
 def _same(now: Any, before: Any) -> bool:

@@ -14,6 +14,16 @@ _GLOBALS = frozenset(opmap[n] for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_D
 _ATTRIBUTES = frozenset(opmap[n] for n in ("LOAD_ATTR", "LOAD_METHOD") if n in opmap)
 _NAMED = frozenset(hasname)
 _FREE = frozenset(hasfree) & frozenset(opmap[n] for n in ("LOAD_DEREF", "LOAD_CLASSDEREF") if n in opmap)
+_LOADS = frozenset(opmap[n] for n in ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME") if n in opmap)
+_CALLS = frozenset(opmap[n] for n in ("PRECALL", "CALL") if n in opmap)
+_NOTHING = frozenset(opmap[n] for n in ("PUSH_NULL", "NOP") if n in opmap)
+_CONST = opmap["LOAD_CONST"]
+#: Names of Python that read attributes whose names are not in the code.
+_COMPUTED = frozenset(
+    ("vars", "asdict", "astuple", "attrgetter", "methodcaller", "__dict__", "__getattribute__", "__match_args__", "dir",
+     "fields", "replace", "copy", "deepcopy")
+)  # fmt: skip
+_COMPUTED_ATTRIBUTES = _COMPUTED - {"replace", "copy", "fields", "dir"}
 _EXTENDED, _IMPORT, _CACHE = opmap["EXTENDED_ARG"], opmap["IMPORT_NAME"], opmap.get("CACHE", 0)
 
 
@@ -28,9 +38,10 @@ class Reads:
         imports: Modules that an import statement inside the code names.
         chains: Name of a global or closure -> the attributes read from it one after the other (``np.linalg.norm`` is
             ``("linalg", "norm")`` of ``np``); ``()`` where it is used in another way.
+        computed: Whether attributes are read by names that are not in the code.
     """
 
-    __slots__ = ("chains", "globals", "imports", "names", "strings")
+    __slots__ = ("chains", "computed", "globals", "imports", "names", "strings")
 
     def __init__(self, code: CodeType) -> None:
         names: set[str] = set()
@@ -40,7 +51,9 @@ class Reads:
         chains: dict[str, set[tuple[str, ...]]] = {}
         root: str | None = None
         chain: list[str] = []
-        for op, arg in _instructions(code):
+        instructions = _instructions(code)
+        self.computed = False
+        for i, (op, arg) in enumerate(instructions):
             if root is not None and op not in _ATTRIBUTES:
                 chains.setdefault(root, set()).add(tuple(chain))
                 root = None
@@ -52,16 +65,20 @@ class Reads:
             if op in _GLOBALS:
                 scope[name] = None
                 root, chain = name, []
+                if name in ("getattr", "hasattr") and not _is_constant(code, instructions, i + 1):
+                    self.computed = True
             elif op == _IMPORT:
                 imports[name] = None
             else:
                 names.add(name)
                 chain.append(name)
+        self.computed |= not _COMPUTED.isdisjoint(scope) or not _COMPUTED_ATTRIBUTES.isdisjoint(names)
         strings = {s for s in _strings(code.co_consts) if s.isidentifier()}
         for const in code.co_consts:
             if isinstance(const, CodeType):
                 inner = reads_of(const)
                 names |= inner.names
+                self.computed |= inner.computed
                 strings |= inner.strings
                 scope.update(dict.fromkeys(inner.globals))
                 imports.update(dict.fromkeys(inner.imports))
@@ -96,6 +113,32 @@ def _instructions(code: CodeType) -> list[tuple[int, int]]:
             out.append((op, arg))
     out.append((_EXTENDED, 0))
     return out
+
+
+def _is_constant(code: CodeType, instructions: list[tuple[int, int]], i: int) -> bool:
+    """Whether a call of ``getattr`` or ``hasattr`` has a name written in the code, and plain things around it."""
+    first = _after_plain(instructions, i)
+    if first is None:
+        return False
+    op, arg = instructions[first]
+    if op != _CONST or not isinstance(code.co_consts[arg], str):
+        return False
+    if instructions[first + 1][0] in _CALLS:
+        return True
+    default = _after_plain(instructions, first + 1)
+    return default is not None and instructions[default][0] in _CALLS
+
+
+def _after_plain(instructions: list[tuple[int, int]], i: int) -> int | None:
+    """What follows a variable, attributes of one or a constant; ``None`` where there is something else."""
+    while instructions[i][0] in _NOTHING:
+        i += 1
+    if instructions[i][0] not in _LOADS and instructions[i][0] != _CONST:
+        return None
+    i += 1
+    while instructions[i][0] in _ATTRIBUTES:
+        i += 1
+    return i
 
 
 def _variable(code: CodeType, arg: int) -> str:

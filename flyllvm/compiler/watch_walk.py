@@ -8,7 +8,7 @@ import sys
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 from .followed import is_followed, is_followed_class, is_library
-from .freeze import Unfreezable, freeze, holds_data, is_partial
+from .freeze import Unfreezable, freeze, holds_data, is_partial, slots_of
 from .pure import impure, is_code
 from .watch_names import reads_of
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 MISSING = object()
 _MAX_FUNCTIONS = 1000
-#: Names of Python that read attributes whose names are not in the code.
-_DYNAMIC = frozenset(
-    ("getattr", "vars", "asdict", "astuple", "attrgetter", "__dict__", "__getattribute__", "__match_args__")
-)
 _METHODS = (FunctionType, staticmethod, classmethod, property)
 _CONTAINERS = (tuple, list, set, frozenset, dict)
 _ENVIRONMENT = frozenset(("environ", "getenv"))
@@ -38,6 +34,7 @@ class Walk:
 
     Attributes:
         found: Names that the functions read.
+        computed: Whether they read by names that are not in the code, so that all attributes count.
         spaces: What was found in namespaces.
         cells: (closure cell, its contents).
         classes: (object, its class).
@@ -47,11 +44,12 @@ class Walk:
         why_not: See `Watch`.
     """
 
-    __slots__ = ("_names", "_seen", "_todo", "cells", "classes", "found", "frozen", "functions", "orders", "spaces",
-                 "why_not")  # fmt: skip
+    __slots__ = ("_all", "_names", "_seen", "_todo", "cells", "classes", "computed", "found", "frozen", "functions",
+                 "orders", "spaces", "why_not")  # fmt: skip
 
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
+    def __init__(self, names: frozenset[str], every: bool) -> None:
+        self._names, self._all = names, every
+        self.computed = False
         self.found: frozenset[str] = frozenset()
         self.spaces: Spaces = {}
         self.cells: list[tuple[Any, Any]] = []
@@ -112,6 +110,7 @@ class Walk:
         self.functions[id(fn)] = fn
         reads, scope = reads_of(fn.__code__), fn.__globals__
         self.found |= reads.names
+        self.computed |= reads.computed
         self._attributes(fn.__dict__)
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
         for name, cell in cells.items():
@@ -122,7 +121,7 @@ class Walk:
             self.cells.append((cell, value))
             self._used(value, reads.chains.get(name, ((),)))
         # A name that is not there is one of Python's own, until somebody defines it.
-        for name in (*reads.globals, *(sorted(reads.strings) if "globals" in reads.globals else ())):
+        for name in reads.globals:
             space: Any = scope if name in scope or not hasattr(builtins, name) else vars(builtins)
             if space is not scope:
                 self._entry(scope, name, MISSING)
@@ -165,6 +164,8 @@ class Walk:
         found = self.spaces.get(id(space))
         if found is None:
             found = self.spaces[id(space)] = (space, {}, set(), sized)
+        elif sized and not found[3]:
+            found = self.spaces[id(space)] = (*found[:3], True)
         return found[1], found[2]
 
     def _entry(self, space: Any, name: str, value: Any) -> Any:
@@ -244,6 +245,7 @@ class Walk:
             self.reach(type(cls))
         for base in cls.__mro__[:-1]:
             if not is_followed_class(base):
+                self._refuse(impure(base))
                 continue
             # Operators, `with`, `for` and calls use these without their names in the code.
             special = [n for n, raw in base.__dict__.items() if n[:2] == "__" == n[-2:] and type(raw) in _METHODS]
@@ -254,10 +256,13 @@ class Walk:
 
     def _attributes(self, space: Any, more: Any = ()) -> None:
         """Watches the names that the code reads, in a namespace of the author's: there or not."""
-        if not self._names and not more:
+        if self._all:
+            more = [name for name in space if not (name[:2] == "__" == name[-2:])] + list(more)
+            self._space(space, sized=True)
+        elif not self._names and not more:
             return
         self._space(space)[1].update(self._names)
-        for name in self._names.intersection(space).union(more):
+        for name in sorted(self._names.intersection(space).union(more)):
             raw = self._entry(space, name, space[name])
             kind = type(raw)
             if kind is property:
@@ -284,12 +289,15 @@ class Walk:
             self._attributes(state)
             self.reach(state.get("__wrapped__"))
             # Methods of a library, and reads by computed names, may look at every attribute.
-            if not followed or _has_library_base(cls) or not self._names.isdisjoint(_DYNAMIC):
+            if not followed or self._all or _has_library_base(cls):
                 self._parts(state.values())
                 self._freeze(value)
             if not isinstance(value, _CONTAINERS):
                 return
+        elif followed:
+            self._parts(getattr(value, n) for base in cls.__mro__ for n in slots_of(base) if hasattr(value, n))
         if isinstance(value, dict):
+            self._parts(dict.keys(value))
             self._parts(dict.values(value))
         elif isinstance(value, _CONTAINERS):
             self._parts(value)

@@ -32,10 +32,10 @@ import flyllvm.compiler as flyc
 import flyllvm.expr as fx
 from flyllvm.compiler.cache.world import Unknown, World
 from flyllvm.compiler.freeze import freeze
-from flyllvm.compiler.watch import Watch
+from flyllvm.compiler.watch import Watch, has_world
 
 
-def sum_of(read: Callable[[], Any]) -> str:
+def sum_of(read: Any) -> str:
     """The sum of the disk cache, or that there is none."""
     try:
         return World(read).sum
@@ -279,6 +279,69 @@ def test_what_repeats_is_recorded_and_kept(what: str) -> None:
     world = Watch(PURE[what])
     assert world.why_not is None and world.valid()
     assert sum_of(PURE[what]) != ""
+
+
+def computed() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
+    """Reads by names that are not in the code."""
+
+    class Sizes:
+        tile_1 = 1
+
+    module: Any = types.ModuleType("sizes")
+    module.tile_1 = 1
+    sizes, one = Sizes(), 1
+    return {
+        "of a class": (lambda: getattr(sizes, f"tile_{one}"), lambda: setattr(Sizes, "tile_1", 2)),
+        "in front of a class": (lambda: getattr(sizes, f"tile_{one}"), lambda: setattr(sizes, "tile_1", 2)),
+        "of a module": (lambda: getattr(module, "tile_" + str(one)), lambda: setattr(module, "tile_1", 2)),
+        "of a module, none so far": (lambda: hasattr(module, f"t_{one}"), lambda: setattr(module, "t_1", 2)),
+        "of a dict of a module": (lambda: vars(module)["tile_" + str(one)], lambda: setattr(module, "tile_1", 2)),
+        "of the globals": (lambda: globals()["no" + str(one)], lambda: globals().update(no1=globals()["no1"] + 1)),
+    }
+
+
+no1 = 1
+
+
+@pytest.mark.parametrize("what", computed())
+def test_names_that_are_computed_are_seen_or_nothing_is_recorded(what: str) -> None:
+    check(*computed()[what])
+
+
+def test_a_name_written_in_the_code_leaves_the_others_alone() -> None:
+    module: Any = types.ModuleType("sizes")
+    module.lock, module.tile = object(), 1
+    world = Watch(lambda: getattr(module, "tile", 0) + hasattr(module, "late"))
+    module.other = 1
+    assert world.why_not is None and world.valid()
+
+
+FACTOR = 1
+
+
+def scaled() -> int:
+    return FACTOR
+
+
+class Slotted:
+    """A function in a slot."""
+
+    __slots__ = ("f",)
+
+
+def test_functions_inside_of_things_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    slotted = Slotted()
+    slotted.f = scaled
+    inside: list[Any] = [(scaled,), {"a": [scaled]}, {scaled: 1}, slotted, functools.partial(scaled)]
+    roots: list[Any] = [lambda thing=thing: thing for thing in inside]
+    assert all(map(has_world, inside))
+    worlds = [Watch(root) for root in (*roots, *inside)] + [Watch(lambda: np.frompyfunc(scaled, 0, 1)())]
+    kept = [sum_of(thing) for thing in inside]
+    monkeypatch.setitem(globals(), "FACTOR", 2)
+    assert not any(world.valid() for world in worlds)
+    assert all(not k or sum_of(thing) != k for thing, k in zip(inside, kept, strict=True))
+    made = np.frompyfunc(scaled, 0, 1)
+    assert Watch(lambda: made()).why_not is not None
 
 
 @pytest.mark.sim

@@ -125,7 +125,6 @@ READERS: dict[str, tuple[Callable[[], Any], Any, Any, Any]] = {
     "an ordered dict": (lambda: ORDERED["a"], ORDERED, "a", 2),
     "an object of a library's class": (lambda: CHAIN["a"], CHAIN.maps[0], "a", 2),
     "a partial's argument": (lambda: PARTIAL(), PARTIAL_OF, 0, 2),
-    "globals": (lambda: globals()["LATE"], globals(), "LATE", 2),
     "the environment": (lambda: os.environ["WATCHED"], os.environ, "WATCHED", "2"),
     "getenv": (lambda: os.getenv("WATCHED"), os.environ, "WATCHED", "2"),
     "an import inside": (imported, "watched_settings", "TILE", 2),

@@ -66,14 +66,16 @@ class World:
             Unknown: Something has no value.
         """
         names: frozenset[str] = frozenset()
+        every = False
         while True:
             # A module handed to a helper is read by the helper's names, so the names of all functions count.
-            walk = _Walk(names, whole_paths)
+            walk = _Walk(names, whole_paths, every)
             for root in roots:
                 walk.value(root)
-            if walk.found <= names:
+            if walk.found <= names and walk.computed <= every:
                 break
             names |= walk.found
+            every |= walk.computed
         self.sum = blake2b(walk.data, digest_size=20).hexdigest()
         self.files = walk.files
 
@@ -81,7 +83,8 @@ class World:
 class _Walk:
     """One walk: depth first, every object once, names in order, so that equal worlds give equal sums."""
 
-    def __init__(self, names: frozenset[str], whole_paths: bool) -> None:
+    def __init__(self, names: frozenset[str], whole_paths: bool, every: bool) -> None:
+        self._all, self.computed = every, False
         self.data = bytearray()
         self.files: dict[str, bytes] = {}
         self.found: set[str] = set()
@@ -178,6 +181,7 @@ class _Walk:
             if name.partition(".")[0] not in ("flyllvm", "math", "__future__"):
                 raise Unknown(f"the module {name or 'of its own package'}, imported while {code.co_name} runs")
         self.found |= reads.names
+        self.computed |= reads.computed
         file = code.co_filename if self._paths else os.path.basename(code.co_filename)
         self.put("code", code.co_name, code.co_qualname, file, code.co_firstlineno, code.co_flags)
         self.put(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
@@ -247,7 +251,8 @@ class _Walk:
                     self._chain(module, (key,))
             return
         space = vars(module)
-        for key in sorted((self._names | {"__getattr__"}).intersection(space)):
+        every = (n for n in space if not (n[:2] == "__" == n[-2:])) if self._all else ()
+        for key in sorted((self._names | {"__getattr__"}).intersection(space).union(every)):
             self.put("global", key)
             self.value(space[key])
 
