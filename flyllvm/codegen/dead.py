@@ -19,29 +19,30 @@ def drop_dead(segments: list[list[str]]) -> list[str]:
     """The lines of a function body without the pure instructions that nothing needs."""
     lines = [line for segment in segments for line in segment]
     plain = "\n".join(lines).encode().translate(_BLANKS).decode()
-    # Generated names are %v and a number.  Of each pure instruction: the pieces of its line that begin with a number.
+    # Generated names are %v and a number.  Of each pure instruction: its line, cut where names begin.
     needs: dict[str, list[str]] = {}
     defines: list[str] = []
     live: set[str] = set()
     for line in plain.split("\n"):
         pieces = line.split("%v")
-        del pieces[0]
-        name = ""
-        if line[2:4] == "%v":
-            name, _, value = pieces.pop(0).partition(" = ")
-            if value[: value.find(" ")] in _PURE:
-                needs[name] = pieces
-                defines.append(name)
+        first = 1
+        if pieces[0] == "  ":
+            words = pieces[1].split(" ", 3)  # name = instruction ...
+            if words[2] in _PURE:
+                needs[words[0]] = pieces
+                defines.append(words[0])
                 continue
-        live.update([piece.partition(" ")[0] for piece in pieces])
+            first = 2
         defines.append("")
+        for piece in pieces[first:]:
+            live.add(piece.partition(" ")[0])
     work = list(live)
-    while work:
-        for piece in needs.get(work.pop(), ()):
-            name = piece.partition(" ")[0]
-            if name not in live:
-                live.add(name)
-                work.append(name)
+    for name in work:
+        for piece in needs.get(name, ())[2:]:
+            other = piece.partition(" ")[0]
+            if other not in live:
+                live.add(other)
+                work.append(other)
     if live.issuperset(needs):
         return lines
     return [line for line, name in zip(lines, defines, strict=True) if not name or name in live]
