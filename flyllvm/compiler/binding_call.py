@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+from operator import is_
+
 from ..errors import LaunchError
 from ..expr.composite import Struct
 from ..expr.host import Constexpr, Stream
@@ -62,7 +64,19 @@ class Parameters:
         streams: Positions of the streams.
     """
 
-    __slots__ = ("_tails", "count", "defaults", "kinds", "name", "names", "positional_count", "streams")
+    __slots__ = (
+        "_code",
+        "_defaults",
+        "_kwdefaults",
+        "_tails",
+        "count",
+        "defaults",
+        "kinds",
+        "name",
+        "names",
+        "positional_count",
+        "streams",
+    )
 
     def __init__(self, fn: Callable[..., Any], scope: dict[str, Any] | None = None) -> None:
         """Reads the parameters of a function.
@@ -74,7 +88,8 @@ class Parameters:
         Raises:
             LaunchError: It takes ``*args`` or ``**kwargs``, or an annotation is wrong.
         """
-        code = fn.__code__
+        code = self._code = fn.__code__
+        self._defaults, self._kwdefaults = fn.__defaults__, list((fn.__kwdefaults__ or {}).values())
         self.name = fn.__name__
         if code.co_flags & 0x0C:
             raise LaunchError(
@@ -90,6 +105,15 @@ class Parameters:
         self.kinds = [_kind(fn, n, scope or {}) for n in self.names]
         self.set_defaults({})
         self.streams = frozenset(i for i, k in enumerate(self.kinds) if k == "stream")
+
+    def are_of(self, fn: Callable[..., Any]) -> bool:
+        """Whether a function still has the code and the defaults that these were read from."""
+        if fn.__code__ is not self._code or fn.__defaults__ is not self._defaults:
+            return False
+        now = fn.__kwdefaults__
+        if not now:
+            return not self._kwdefaults
+        return len(now) == len(self._kwdefaults) and all(map(is_, now.values(), self._kwdefaults))
 
     def set_defaults(self, more: dict[str, Any]) -> None:
         """Adds default values."""

@@ -71,9 +71,10 @@ class JitFunction:
     @property
     def params(self) -> Parameters:
         """Its parameters; annotations are read at the first use, when all names exist."""
-        if self._params is None:
-            self._params = Parameters(self.fn, self.scope)
-        return self._params
+        params = self._params
+        if params is None or not params.are_of(self.fn):
+            params = self._params = Parameters(self.fn, self.scope)
+        return params
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launches what the function launches.
@@ -173,11 +174,20 @@ class JitFunction:
         recorder = Recorder(place, {**self.hints, **(hints or {})}, values, addresses, execute)
         recorder.disk_cache = cache
         self.recordings += 1
-        recorder.roots += [a.value for a in args if isinstance(a, Constant) and has_world(a.value)]
+        objects = [a.value for a in args if isinstance(a, Constant) and has_world(a.value)] if world is not None else []
+        # Looked at before the code runs, which may change it.
+        worlds = [Watch(self.fn, *objects)] if objects else []
         with recorder:
             self._run(given)
         _check_pending(recorder)
-        return Record(recorder.launches, _worlds_of(recorder.roots, world) if world is not None else [])
+        if world is not None:
+            worlds += self._worlds_of(recorder.roots, [world, *worlds])
+        return Record(recorder.launches, worlds)
+
+    def _worlds_of(self, roots: Sequence[Any], worlds: Sequence[Watch]) -> list[Watch]:
+        """What kernels read that no world covers so far; what the host function reads may be handed to them."""
+        unseen = {id(r): r for r in roots if not any(world.covers(r) for world in worlds)}
+        return [Watch(self.fn, *unseen.values())] if unseen else []
 
     def _inline(self, values: Sequence[Any], outer: Recorder) -> None:
         """Called by another host function: its launches belong to that one's record."""
@@ -219,12 +229,6 @@ def _seen_by_host(slot: int | None, name: str, arg: Any) -> Any:
     if isinstance(arg, StreamSlot):
         return StreamSlot(slot, arg.value)
     return arg
-
-
-def _worlds_of(roots: Sequence[Any], world: Watch) -> list[Watch]:
-    """What kernels read that the world of the host function does not cover."""
-    unseen = {id(r): r for r in roots if not world.covers(r)}
-    return [Watch(*unseen.values())] if unseen else []
 
 
 def reads_memory(world: Watch) -> bool:

@@ -54,7 +54,7 @@ class KernelFunction:
 
     def call_parameters(self) -> Parameters:
         """Its parameters with their annotations, read at the first use, when all names exist."""
-        if self._params is None:
+        if self._params is None or not self._params.are_of(self.fn):
             self._params = Parameters(self.fn, self._scope)
         return self._params
 

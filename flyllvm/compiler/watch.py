@@ -29,8 +29,8 @@ class Watch:
         why_not: Why the world cannot be watched, or ``None``; such a function is traced again on every call.
     """
 
-    __slots__ = ("_absent", "_cells", "_classes", "_code", "_found", "_frozen", "_functions", "_orders", "_sizes",
-                 "names", "why_not")  # fmt: skip
+    __slots__ = ("_absent", "_cells", "_classes", "_code", "_found", "_frozen", "_functions", "_orders", "_roots",
+                 "_sizes", "names", "why_not")  # fmt: skip
 
     def __init__(self, *roots: Any) -> None:
         names: frozenset[str] = frozenset()
@@ -49,6 +49,7 @@ class Watch:
             names |= walk.found
             every |= walk.computed
         self.names = names
+        self._roots = roots
         self.why_not = walk.why_not
         self._frozen = walk.frozen
         self._functions = walk.functions
@@ -60,7 +61,7 @@ class Watch:
 
     def covers(self, fn: Any) -> bool:
         """Whether what a function reads is part of this."""
-        return self._functions.get(id(fn)) is fn
+        return self._functions.get(id(fn)) is fn or any(root is fn for root in self._roots)
 
     def holds(self, value: Any) -> bool:
         """Whether a global, a closure or an attribute that is read has this very object as its value."""
