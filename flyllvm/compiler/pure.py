@@ -20,9 +20,11 @@ _PURE = frozenset(
      "dataclasses", "difflib", "enum", "flyllvm", "fractions", "functools",
      "hashlib", "_hashlib", "_blake2", "heapq", "itertools", "json", "keyword", "math", "ml_dtypes", "numbers", "numpy",
      "operator", "posixpath", "ntpath", "genericpath", "pprint", "re", "_sre", "reprlib", "string",
-     "_pytest", "_string", "struct", "textwrap", "types", "typing", "typing_extensions", "warnings", "_warnings",
+     "_string", "struct", "textwrap", "types", "typing", "typing_extensions", "warnings", "_warnings",
      "zlib", "__future__")
 )  # fmt: skip
+#: What rewritten assertions of tests call.
+_ASSERTIONS = "_pytest.assertion"
 #: Modules below them that are none of it.
 _IMPURE = ("flyllvm.runtime", "flyllvm.cli", "numpy.random")
 #: Names in these modules that read files, memory or settings.
@@ -48,6 +50,8 @@ def impure(value: Any) -> str | None:
     else:
         module, name = _home(value), str(getattr(value, "__name__", "") or type(value).__name__)
     root = module.partition(".")[0]
+    if module.startswith(_ASSERTIONS):
+        return None
     if root in _PURE and not module.startswith(_IMPURE) and not (root in _BY_NAME and name in _NOT):
         return None
     return f"{module}.{name}" if name else f"the module {module}"

@@ -183,15 +183,13 @@ class Walk:
             self.reach(value)
 
     def _chain(self, module: ModuleType, chain: tuple[str, ...]) -> None:
-        """Follows attributes of a library's module."""
-        if (what := impure(module)) is not None and module.__name__ not in ("os", "sys"):
-            self._refuse(what)
-            return
-        for i, name in enumerate(chain):
+        """Follows attributes of a library's module: what is called must be known, and data is watched."""
+        for name in chain:
             space = vars(module)
             if name not in space:
                 getattr(module, name, None)  # modules that load their parts late
             if name not in space:
+                self._refuse(impure(module))  # it may work the value out
                 self._space(space)[1].add(name)
                 return
             value = self._entry(space, name, space[name])
@@ -199,12 +197,9 @@ class Walk:
                 self._library_value(value)
                 return
             if not is_library(value):
-                self.reach(value)
-                return
+                break
             module = value
-            if i + 1 < len(chain) and module.__name__ not in ("os", "sys"):
-                self._refuse(impure(module))
-        self.reach(module)
+        self.reach(value)
 
     def _library_value(self, value: Any) -> None:
         cls = type(value)

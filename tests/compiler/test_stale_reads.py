@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -253,7 +254,7 @@ IMPURE: dict[str, Callable[[], Any]] = {
     "socket": lambda: socket.gethostname(),
     "subprocess": lambda: subprocess.run("x", check=False),
     "eval": lambda: eval("1"),
-    "another package": lambda: pytest.approx(1),
+    "another package": lambda: hypothesis.target(1),
     "an alias": lambda: [m.random for m in (np.random,)],
 }
 
@@ -270,6 +271,7 @@ PURE: dict[str, Callable[[], Any]] = {
     "functools": lambda: functools.reduce(max, [1, 2]),
     "builtins": lambda: sorted(map(str, range(3)), key=len) + list(zip("a", "b", strict=True)),
     "the language": lambda: fx.make_layout(4, 1) or fx.math.sqrt or fx.Float32,
+    "data of another module": lambda: (sys.maxsize, os.sep, time.timezone),
     "a name that a library uses for files": lambda: np.ones(1) is fx.load,  # type: ignore[attr-defined]
 }
 

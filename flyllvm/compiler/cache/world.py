@@ -218,8 +218,9 @@ class _Walk:
     def _chain(self, found: Any, chain: tuple[str, ...]) -> None:
         """Adds what attributes of a library's module lead to, one after the other."""
         for name in chain:
-            self._refuse(impure(found))
-            found = getattr(found, name, None)
+            module, found = found, getattr(found, name, None)
+            if name not in vars(module):
+                self._refuse(impure(module))  # it may work the value out
             if not isinstance(found, ModuleType) or not is_library(found):
                 break
         # A library's constants go with its version; so do flyllvm's objects.
