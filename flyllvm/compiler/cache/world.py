@@ -172,7 +172,11 @@ class _Walk:
                 raise Unknown(f"what {fn.__qualname__} reads through {name}()")
             elif hasattr(builtins, name):
                 self.put("builtin", name)
-                self.value(getattr(builtins, name))
+                value = getattr(builtins, name)
+                if getattr(value, "__module__", None) == "builtins" and value.__name__ == name:
+                    self._refuse(impure(value))
+                else:
+                    self.value(value)
 
     def code(self, code: CodeType) -> None:
         """Adds code with its line numbers, which line tables show."""
@@ -211,9 +215,28 @@ class _Walk:
         if not isinstance(value, ModuleType) or not is_library(value) or () in chains:
             self.value(value)
             return
+        ours = value.__name__.startswith(_OURS[:-1])
         for chain in chains:
-            self.put("chain", value.__name__, *chain)
-            self._chain(value, chain)
+            if ours:
+                self._word(value, chain)
+            else:
+                self.put("chain", value.__name__, *chain)
+                self._chain(value, chain)
+
+    def _word(self, found: Any, chain: tuple[str, ...]) -> None:
+        """Adds what somebody has put in the place of a word of the language; those not loaded yet are our own."""
+        for name in chain:
+            found = vars(found).get(name)
+            if not isinstance(found, ModuleType) or not is_library(found):
+                break
+        home = getattr(found, "__module__", None) or getattr(found, "__name__", "")
+        if found is None or type(found).__module__.startswith(_OURS):
+            return
+        if isinstance(home, str) and home.startswith(_OURS[:-1]):
+            self._refuse(impure(found))
+        else:
+            self.put("chain", *chain)
+            self.value(found)
 
     def _chain(self, found: Any, chain: tuple[str, ...]) -> None:
         """Adds what attributes of a library's module lead to, one after the other."""
