@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class Unknown(Exception):
+    """A value that cannot be taken by value; the message names it."""
+
+
 def plain(x: Any, cls: type) -> bytes | str | None:
     """The text of a number, string or constant; ``None`` for anything else."""
     if cls is str:

@@ -15,9 +15,12 @@ from _blake2 import blake2b
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 from ..followed import is_followed, is_library
-from ..pure import impure, is_code
+from ..pure import impure
 from ..watch_names import reads_of
-from .parts import bare, is_found, is_python_made, plain, slots
+from .parts import Unknown as Unknown
+from .parts import is_found, is_python_made, plain, slots
+from .world_data import add_array, add_container
+from .world_library import add_chain, add_used, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
 _OURS = "flyllvm."
 _MAX_PARTS = 20000
-_MAX_ARRAY_BYTES = 1 << 20
 #: Names through which code reads what no walk over names can see.
 _BLIND = frozenset(("eval", "exec", "globals", "locals", "vars", "open", "input", "__import__", "id", "dir"))
 _IMPURE = frozenset(
@@ -38,10 +40,6 @@ _IDLE = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl", "__annotations__",
      "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__")
 )  # fmt: skip
-
-
-class Unknown(Exception):
-    """A value that cannot be taken by value; the message names it."""
 
 
 class World:
@@ -69,7 +67,7 @@ class World:
         every = False
         while True:
             # A module handed to a helper is read by the helper's names, so the names of all functions count.
-            walk = _Walk(names, whole_paths, every)
+            walk = Walk(names, whole_paths, every)
             for root in roots:
                 walk.value(root)
             if walk.found <= names and walk.computed <= every:
@@ -80,7 +78,7 @@ class World:
         self.files = walk.files
 
 
-class _Walk:
+class Walk:
     """One walk: depth first, every object once, names in order, so that equal worlds give equal sums."""
 
     def __init__(self, names: frozenset[str], whole_paths: bool, every: bool) -> None:
@@ -137,7 +135,7 @@ class _Walk:
             self.put("cached")
             self.value(x.__wrapped__)
         elif hasattr(cls, "__array_interface__") and hasattr(cls, "tobytes") and hasattr(cls, "strides"):
-            self._array(x)
+            add_array(self, x)
         else:
             self._state(x, cls)
 
@@ -153,10 +151,10 @@ class _Walk:
             except ValueError:  # not assigned yet
                 self.put("empty")
                 continue
-            self._used(content, chains.get(name, ((),)))
+            add_used(self, content, chains.get(name, ((),)))
         if not is_followed(fn):
             # flyllvm's own files have a sum of their own, other libraries a version.
-            self._refuse(impure(fn))
+            refuse(impure(fn))
             self._library(fn.__module__)
             self.put(fn.__code__.co_firstlineno, fn.__code__.co_code)
             return
@@ -167,14 +165,14 @@ class _Walk:
         for name in sorted(reads.globals):
             if name in scope:
                 self.put("global", name)
-                self._used(scope[name], reads.chains.get(name, ((),)))
+                add_used(self, scope[name], reads.chains.get(name, ((),)))
             elif name in _BLIND and hasattr(builtins, name):
                 raise Unknown(f"what {fn.__qualname__} reads through {name}()")
             elif hasattr(builtins, name):
                 self.put("builtin", name)
                 value = getattr(builtins, name)
                 if getattr(value, "__module__", None) == "builtins" and value.__name__ == name:
-                    self._refuse(impure(value))
+                    refuse(impure(value))
                 else:
                     self.value(value)
 
@@ -210,55 +208,6 @@ class _Walk:
         self.files[path] = data
         self.put("file", data)
 
-    def _used(self, value: Any, chains: tuple[tuple[str, ...], ...]) -> None:
-        """Adds a value of which code reads some attributes."""
-        if not isinstance(value, ModuleType) or not is_library(value) or () in chains:
-            self.value(value)
-            return
-        ours = value.__name__.startswith(_OURS[:-1])
-        for chain in chains:
-            if ours:
-                self._word(value, chain)
-            else:
-                self.put("chain", value.__name__, *chain)
-                self._chain(value, chain)
-
-    def _word(self, found: Any, chain: tuple[str, ...]) -> None:
-        """Adds what somebody has put in the place of a word of the language; those not loaded yet are our own."""
-        for name in chain:
-            found = vars(found).get(name)
-            if not isinstance(found, ModuleType) or not is_library(found):
-                break
-        home = getattr(found, "__module__", None) or getattr(found, "__name__", "")
-        if found is None or type(found).__module__.startswith(_OURS):
-            return
-        if isinstance(home, str) and home.startswith(_OURS[:-1]):
-            self._refuse(impure(found))
-        else:
-            self.put("chain", *chain)
-            self.value(found)
-
-    def _chain(self, found: Any, chain: tuple[str, ...]) -> None:
-        """Adds what attributes of a library's module lead to, one after the other."""
-        for name in chain:
-            module, found = found, getattr(found, name, None)
-            if name not in vars(module):
-                self._refuse(impure(module))  # it may work the value out
-            if not isinstance(found, ModuleType) or not is_library(found):
-                break
-        # A library's constants go with its version; so do flyllvm's objects.
-        kind = type(found)
-        if isinstance(found, (ModuleType, FunctionType, BuiltinFunctionType, type)):
-            self.value(found)
-        elif not is_code(found) and not kind.__module__.startswith(_OURS):
-            self.value(found)
-        else:
-            self._refuse(impure(found))
-
-    def _refuse(self, what: str | None) -> None:
-        if what is not None:
-            raise Unknown(f"{what}: it may give something else on the next call")
-
     # --- modules and classes ----------------------------------------------------------------------
 
     def _module(self, module: ModuleType) -> None:
@@ -266,13 +215,13 @@ class _Walk:
         self.put("module", name)
         if name.partition(".")[0] in _IMPURE or name == "numpy.random":
             raise Unknown(f"the module {name}: it tells of the world outside")
-        self._refuse(impure(module) if is_library(module) else None)
+        refuse(impure(module) if is_library(module) else None)
         if is_library(module):
             self._library(name)
             if not name.startswith(_OURS[:-1]):
                 for key in sorted(self._names.intersection(vars(module))):
                     self.put("attribute", key)
-                    self._chain(module, (key,))
+                    add_chain(self, module, (key,))
             return
         space = vars(module)
         every = (n for n in space if not (n[:2] == "__" == n[-2:])) if self._all else ()
@@ -291,7 +240,7 @@ class _Walk:
         if module is None:
             raise Unknown(f"the class {cls.__qualname__}, whose module is gone")
         if (cls.__module__ == "builtins" or is_library(module)) and is_found(cls, module):
-            self._refuse(impure(cls))
+            refuse(impure(cls))
             self._library(cls.__module__)
             return
         # A class that a library makes at run time (a struct, a named tuple) is taken by value like an author's own.
@@ -319,18 +268,9 @@ class _Walk:
         self.put("builtin", fn.__module__, fn.__qualname__)
         if owner is not None and not isinstance(owner, ModuleType):
             self.value(owner)
-        self._refuse(impure(fn))
+        refuse(impure(fn))
 
     # --- data -------------------------------------------------------------------------------------
-
-    def _array(self, x: Any) -> None:
-        if x.nbytes > _MAX_ARRAY_BYTES:
-            raise Unknown(f"an array of {x.nbytes} bytes")
-        self.put("array", type(x).__qualname__, x.dtype, x.shape, x.strides)
-        if x.dtype.hasobject:
-            raise Unknown("an array of Python objects")
-        self.put(x.tobytes())
-        self.value(getattr(x, "__dict__", None))
 
     def _state(self, x: Any, cls: type) -> None:
         self.value(cls)
@@ -341,7 +281,7 @@ class _Walk:
             self.value(fn)
             self.value((getattr(x, "name", None), getattr(x, "options", None), getattr(x, "hints", None)))
             return
-        known = self._container(x)
+        known = add_container(self, x)
         for base in cls.__mro__[:-1]:
             if not (base.__module__ in _ABSTRACT or base.__module__.startswith(_OURS) or is_python_made(base)):
                 raise Unknown(f"a {cls.__module__}.{cls.__qualname__}")
@@ -356,29 +296,3 @@ class _Walk:
         for name, part in sorted((state or {}).items(), key=lambda kv: str(kv[0])):
             self.put("field", name)
             self.value(part)
-
-    def _container(self, x: Any) -> bool:
-        """Adds what a container, or a number of a class of its own, holds; whether it is one."""
-        if isinstance(x, (tuple, list)):
-            self.put(len(x))
-            for part in tuple.__iter__(x) if isinstance(x, tuple) else list.__iter__(x):
-                self.value(part)
-        elif isinstance(x, dict):
-            self.put(len(x))
-            for key, part in dict.items(x):
-                self.value(key)
-                self.value(part)
-        elif isinstance(x, (set, frozenset)):
-            self._set(x)
-        elif isinstance(x, (int, float, str, bytes)):
-            self.value(bare(x))
-        elif not isinstance(x, (range, slice)):
-            return False
-        else:
-            self.value((x.start, x.stop, x.step))
-        return True
-
-    def _set(self, x: Any) -> None:
-        if not all(plain(part, type(part)) is not None for part in x):
-            raise Unknown("a set of values that have no order")
-        self.put(len(x), *sorted(f"{type(part).__name__} {plain(part, type(part))!r}" for part in x))
