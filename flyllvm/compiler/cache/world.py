@@ -17,8 +17,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from ..followed import is_followed, is_library
 from ..pure import impure
 from ..watch_names import reads_of
-from .parts import Unknown as Unknown
-from .parts import is_found, is_python_made, plain, slots
+from .parts import Unknown as Unknown, is_found, is_python_made, plain, slots
 from .world_data import add_array, add_container
 from .world_library import add_chain, add_used, refuse
 
