@@ -45,7 +45,7 @@ class Argument:
 
     def snapshot(self) -> Array | None:
         """A copy of the bytes before the run."""
-        copy: Array | None = self.value.copy() if isinstance(self.value, np.ndarray) else None
+        copy: Array | None = self.value.copy("K") if isinstance(self.value, np.ndarray) else None
         return copy
 
     def result(self) -> Array | None:

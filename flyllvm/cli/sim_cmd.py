@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from io import StringIO
 from pathlib import Path
 
 from ..errors import FlyError
@@ -144,6 +145,10 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     results = [
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected
     ]  # fmt: skip
+    failed = [r for r in results if not r["ok"]]
+    if failed:
+        values = [a.value if old is None else old for a, old in zip(arguments, before, strict=True)]
+        _stored_by(ns, text, report, values, failed)
     if ns.html:
         from ..codeobject.files import write_file
 
@@ -159,10 +164,37 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
             print(f"argument {r['argument']} {verdict}, largest error {r['max_abs_error']:.6g}, {r['file']}")
         for path in outputs:
             print(f"wrote {path}")
-    failed = [r for r in results if not r["ok"]]
     for r in () if ns.json else failed:  # the JSON has them
         print(f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}", file=sys.stderr)
+        print(f"  {r['stored_by']}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _stored_by(
+    ns: argparse.Namespace, text: str, report: SimReport, values: list[Any], results: list[dict[str, Any]]
+) -> None:
+    """Says of each comparison that failed which instruction stored its first wrong element.
+
+    Where the run did not keep that, the kernel runs once more with all checks, which may find the cause itself.
+    """
+    from ..errors import SimError
+    from ..sim import simulate
+
+    said = ""
+    if report.writers is None:
+        try:
+            report = simulate(
+                text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block), args=values,
+                target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave, source_name=ns.file, checks="all",
+                max_steps=ns.max_steps, printf_to=StringIO(),
+            )  # fmt: skip
+        except SimError as error:
+            said = f"under --check-all: {error}"
+    for r in results:
+        array = values[r["argument"]]
+        byte = sum(i * s for i, s in zip(r["first"], array.strides, strict=True))
+        writer = None if said else report.writer_of(r["argument"], byte)
+        r["stored_by"] = said or (f"stored by {writer}" if writer else "the kernel did not store it")
 
 
 def _add_resources(report: SimReport, text: str, ns: argparse.Namespace) -> None:

@@ -146,6 +146,17 @@ class GlobalShadow:
         what = f"race: lanes of one wave store different values to {transfer.show(m, 'global', address)} at once"
         m.fault(inst, what, None, "give every lane its own place, let one lane store, or use an atomic")
 
+    def writer(self, address: int) -> str | None:
+        """The instruction that wrote a byte of the heap last, with its place; ``None`` where nothing did."""
+        granule = (address - self.launch.heap.base) >> self.shift
+        stamp, owner = int(self.written[granule]), int(self.write_group[granule])
+        if not stamp:
+            return None
+        program = self.launch.program
+        inst = program.insts[stamp >> 8 & 0xFFFFFF]
+        group = self.launch.group_name(owner - 1)
+        return f"'{program.text_of(inst)}' at {program.where(inst)}, workgroup {group}, wave {stamp & WAVE_BITS}"
+
     def _report(self, m: Machine, inst: Inst, index: Array, bad: Array, stamps: Array, owners: Array) -> None:
         row, column = np.argwhere(bad)[0]
         stamp, owner = int(stamps[row, column]), int(owners[row, column])

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..errors import SimError
 from .profile import table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..target import Target
 
 FOOTER = "Checked: the LLVM IR as written. Out of scope: waits and hazards that LLVM's back end adds to it, and timing."
@@ -39,6 +42,7 @@ class SimReport:
             where it is not known.
         banks: Words that each LDS bank was asked for, per LDS instruction (location and text).
         footer: What the report does not cover.
+        writers: Who wrote a byte of an array argument last (`writer_of`); ``None`` without ``checks="all"``.
     """
 
     def __init__(self, kernel: str, target: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
@@ -59,6 +63,23 @@ class SimReport:
         self.banks: dict[str, list[int]] = {}
         self.occupancy: dict[str, Any] | None = None
         self.footer = FOOTER
+        self.writers: Callable[[int, int], str | None] | None = None
+
+    def writer_of(self, argument: int, byte: int) -> str | None:
+        """The instruction that stored a byte of an array argument last: text, author's line, workgroup and wave.
+
+        The way from a wrong element to the line that stored it.  ``None`` where the kernel did not write the byte.
+
+        Args:
+            argument: Number of the argument.
+            byte: Offset in bytes from the array's first element.
+
+        Raises:
+            SimError: The run did not keep it.
+        """
+        if self.writers is None:
+            raise SimError("this run did not keep who wrote what", fix='simulate with checks="all"')
+        return self.writers(argument, byte)
 
     @property
     def clipped_lanes(self) -> int:

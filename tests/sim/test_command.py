@@ -51,6 +51,11 @@ def test_wrong_result_gives_status_1_and_the_place(folder: Path, capsys: pytest.
     status, out, err = _run(capsys, [*GEMM, "--expect", "2=wrong.npy"])
     assert status == 1
     assert "differs in 512 of 512 elements, largest error 1" in out and "first at [0, 0]" in err
+    line = gemm().split("\n").index(next(x for x in gemm().split("\n") if "store float %c0" in x)) + 1
+    assert (
+        f"stored by 'store float %c0, ptr addrspace(1) %pc0, align 4' at k.ll:{line}, workgroup (0, 0, 0), wave 0"
+        in err
+    )
     assert _run(capsys, [*GEMM, "--expect", "2=wrong.npy", "--atol", "1"])[0] == 0
 
 

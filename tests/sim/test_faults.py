@@ -187,10 +187,18 @@ def test_lds_tile_one_column_short_is_found() -> None:
     _fault(text, _gemm_args(), "store <4 x half> %va", "writes 8 bytes out of bounds, at byte 984 of @la", block=128)
 
 
-def test_swizzle_on_the_write_only_gives_a_wrong_result() -> None:
-    args = _gemm_args()
-    _run(gemm(read_swizzle=False), args, block=128)
+def _first_wrong(text: str, args: list) -> str | None:
+    """Who stored the first wrong element of a run whose result is wrong."""
+    report = _run(text, args, block=128, checks="all")
     assert not _right(args)
+    wrong = args[2] != args[0].astype(np.float32) @ args[1].astype(np.float32).T
+    return report.writer_of(2, int(np.flatnonzero(wrong)[0]) * 4)
+
+
+def test_swizzle_on_the_write_only_gives_a_wrong_result_and_who_stored_it() -> None:
+    text = gemm(read_swizzle=False)
+    said = _first_wrong(text, _gemm_args())
+    assert said is not None and "store float %c" in said and f":{line_of(text, 'store float %c0')}, " in said
 
 
 def test_wrong_predicate_reads_past_the_buffer() -> None:
@@ -198,10 +206,20 @@ def test_wrong_predicate_reads_past_the_buffer() -> None:
            block=128)  # fmt: skip
 
 
-def test_swapped_rows_and_columns_give_a_wrong_result() -> None:
+def test_swapped_rows_and_columns_give_a_wrong_result_and_are_found_where_they_collide() -> None:
     args = _gemm_args(16)
     _run(gemm(transpose_c=True), args, block=128)
     assert not _right(args)
+    # Rows of the one wave and columns of the other are the same elements.
+    _fault(gemm(transpose_c=True), _gemm_args(16), "store float %c0", "race on byte", block=128, checks="all")
+
+
+def test_who_stored_what_is_kept_where_it_was_asked_for() -> None:
+    args = _gemm_args()
+    with pytest.raises(SimError, match='simulate with checks="all"'):
+        _run(gemm(), args, block=128).writer_of(2, 0)
+    kept = _run(gemm(), args, block=128, checks="all")
+    assert "store float %c0" in str(kept.writer_of(2, 0)) and kept.writer_of(0, 0) is None
 
 
 def test_uninitialised_accumulator_is_found() -> None:
