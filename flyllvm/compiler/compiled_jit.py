@@ -6,7 +6,7 @@ from ..errors import FlyError, LaunchError
 from .binding_call import Parameters, Unkeyed, signature
 from .binding_values import Constant
 from .freeze import freeze
-from .jit_function import reads_memory, same_signature
+from .jit_function import same_signature
 from .launch import author_line
 from .place import Place, current_place
 from .watch import Watch
@@ -86,7 +86,7 @@ class CompiledJit:
         except FlyError as e:
             raise e if e.where is not None else e.at(author_line()) from None
         # Whoever changes what he reads, or uses memory of his own, is run every time.
-        changed = reads_memory(world) or (world.why_not is None and not world.valid())
+        changed = world.why_not is None and not world.valid()
         if not changed and not record.has_other_memory(world) and same_signature(values, self._params.streams, key):
             if len(self._records) >= _MAX_RECORDS:
                 self._records.clear()

@@ -115,7 +115,9 @@ def _object(value: Any, cls: type, walk: _Walk) -> Any:
     if isinstance(value, (tuple, int, float, str)):  # named tuples, enumerations of numbers
         plain: Any = next(c for c in (tuple, int, float, str) if isinstance(value, c))
         return (cls, freeze(plain(value), walk), *_extra(value, walk))
-    if module.partition(".")[0] in ("pathlib", "fractions", "uuid", "ipaddress") and is_value_class(cls):
+    if module.partition(".")[0] in ("pathlib", "fractions", "uuid", "ipaddress"):
+        if not is_value_class(cls):
+            raise Unfreezable(f"a {cls.__name__}")
         return (cls, value)  # their slots are caches
     open_state = hasattr(value, "__dict__") or any(slots_of(c) for c in cls.__mro__)
     if open_state and not _hides_state(cls):

@@ -40,6 +40,7 @@ class JitFunction:
         replay: Whether calls are recorded.
         hints: Compile hints for every kernel it launches.
         recordings: How often the Python code ran.
+        not_recorded: Why the last call that ran it was not recorded, or ``None``.
         scope: Local names that its annotations use.
     """
 
@@ -57,6 +58,7 @@ class JitFunction:
         code = fn.__code__
         self.hints = check_hints(hints, f"{code.co_filename}:{code.co_firstlineno}")
         self.recordings = 0
+        self.not_recorded: str | None = None
         self.__name__ = fn.__name__
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
@@ -108,7 +110,8 @@ class JitFunction:
         params = self.params
         try:
             key, addresses = signature(values, params.streams)
-        except Unkeyed:
+        except Unkeyed as e:
+            self.not_recorded = f"an argument is or holds {e}"
             self.run_host(values, place)
             return
         world, records = self._records(place)
@@ -118,9 +121,8 @@ class JitFunction:
             return
         records.pop(key, None)
         made = self.run_host(values, place, addresses=addresses, world=world)
-        if world.why_not is not None or made.has_other_memory(world) or reads_memory(world):
-            return
-        if not same_signature(values, params.streams, key):
+        self.not_recorded = made.why_not(world) or _changed(values, params.streams, key)
+        if self.not_recorded is not None:
             return
         if len(records) >= _MAX_RECORDS:
             for old in list(records)[: _MAX_RECORDS // 2]:
@@ -231,17 +233,17 @@ def _seen_by_host(slot: int | None, name: str, arg: Any) -> Any:
     return arg
 
 
-def reads_memory(world: Watch) -> bool:
-    """Whether a host function may look at addresses or data of its arguments, which no signature holds."""
-    return not world.names.isdisjoint(("address", "owner"))
-
-
 def same_signature(values: Sequence[Any], streams: frozenset[int], key: Any) -> bool:
     """Whether a call has left its arguments as they were: a replay would not change a list or an object again."""
+    return _changed(values, streams, key) is None
+
+
+def _changed(values: Sequence[Any], streams: frozenset[int], key: Any) -> str | None:
     try:
-        return bool(signature(values, streams)[0] == key)
+        same = bool(signature(values, streams)[0] == key)
     except Unkeyed:
-        return False
+        same = False
+    return None if same else "it changes an argument"
 
 
 def _check_pending(recorder: Recorder) -> None:

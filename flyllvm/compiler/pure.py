@@ -74,11 +74,19 @@ def _home(value: Any) -> str:
 def is_value_class(cls: type) -> bool:
     """Whether objects of a hashable class written by a library are equal only where they are the same for good."""
     root = cls.__module__.partition(".")[0]
+    if root == "torch":
+        return cls.__name__ in _OF_TORCH
     return root in _VALUES and cls.__name__ not in _CHANGING and cls.__module__ in sys.modules
 
 
-#: Classes of these modules that stand for something that changes.
-_CHANGING = frozenset(("memoryview", "method-wrapper", "Generator", "Tensor", "Parameter", "RandomState", "ndarray"))
+#: Classes of these modules that stand for something that changes: a path asks for its file.
+_CHANGING = frozenset(
+    ("memoryview", "mappingproxy", "method-wrapper", "Generator", "RandomState", "ndarray", "Path", "PosixPath",
+     "WindowsPath")
+)  # fmt: skip
+_OF_TORCH = frozenset(("dtype", "device", "layout", "memory_format"))
+#: Functions that read attributes by names that they are given.
+GETTERS = (getattr, hasattr, vars)
 
 
 def is_code(value: Any) -> bool:

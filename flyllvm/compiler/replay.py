@@ -176,13 +176,27 @@ class Record:
         """Whether the kernels would still compile to the same code."""
         return all(w.valid() for w in self.worlds)
 
-    def has_other_memory(self, world: Watch) -> bool:
-        """Whether a launch takes memory that is neither an argument nor a watched global of the same identity.
+    def why_not(self, world: Watch) -> str | None:
+        """Why this must not be launched again, or ``None``.
 
-        An array that the Python code made, or an address that it worked out, belongs to the call that made it.
+        Args:
+            world: What the host function read when it began.
         """
-        sources = (source for launch in self.launches for source in launch.pointers)
-        return any(source.slot is None and not world.holds(source.arg.owner) for source in sources)
+        return next((w.why_not for w in (world, *self.worlds) if w.why_not), None) or self.has_other_memory(world)
+
+    def has_other_memory(self, world: Watch) -> str | None:
+        """Which memory is neither an argument nor a watched global of the same identity, or ``None``.
+
+        An array that the Python code made, or an address that it worked out, belongs to the call that made it.  No
+        signature holds the addresses of arguments, which a function that asks for them may use.
+        """
+        if not world.names.isdisjoint(("address", "owner")):
+            return "it asks for an address or an owner"
+        for launch in self.launches:
+            for source in launch.pointers:
+                if source.slot is None and not world.holds(source.arg.owner):
+                    return f"argument {source.arg.name} of {launch.compiled.artifact.name} is memory of this call alone"
+        return None
 
     def run(self, values: Sequence[Any], addresses: Sequence[int]) -> None:
         """Launches everything again."""

@@ -21,7 +21,7 @@ _CONST = opmap["LOAD_CONST"]
 #: Names of Python that read attributes whose names are not in the code.
 _COMPUTED = frozenset(
     ("vars", "asdict", "astuple", "attrgetter", "methodcaller", "__dict__", "__getattribute__", "__match_args__", "dir",
-     "fields", "replace", "copy", "deepcopy")
+     "fields", "replace", "copy", "deepcopy", "format", "format_map")
 )  # fmt: skip
 _COMPUTED_ATTRIBUTES = _COMPUTED - {"replace", "copy", "fields", "dir"}
 _EXTENDED, _IMPORT, _CACHE = opmap["EXTENDED_ARG"], opmap["IMPORT_NAME"], opmap.get("CACHE", 0)

@@ -9,7 +9,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 
 from .followed import is_followed, is_followed_class, is_library
 from .freeze import Unfreezable, freeze, holds_data, is_partial, slots_of
-from .pure import impure, is_code
+from .pure import GETTERS, impure, is_code
 from .watch_names import reads_of
 
 TYPE_CHECKING = False
@@ -85,6 +85,7 @@ class Walk:
             self.reach(value.__self__)
         elif cls is BuiltinFunctionType:
             self._refuse(impure(value))
+            self.computed |= value in GETTERS
             if not isinstance(value.__self__, (ModuleType, type)):
                 self.reach(value.__self__)
         elif is_partial(cls):
@@ -96,7 +97,11 @@ class Walk:
         elif isinstance(value, type):
             self._class(value)
         elif cls.__module__.startswith("flyllvm.") and type(getattr(value, "fn", None)) is FunctionType:
-            self.reach(value.fn)  # a kernel or host function
+            # A kernel or host function, with its options.
+            self.reach(self._entry(value.__dict__, "fn", value.fn))
+            for options in (getattr(value, "options", None), getattr(value, "hints", None)):
+                if isinstance(options, dict):
+                    self._space(options, sized=True)[0].update(options)
         else:
             self._contents(value, cls)
 
@@ -126,6 +131,8 @@ class Walk:
             if space is not scope:
                 self._entry(scope, name, MISSING)
             value = self._entry(space, name, space.get(name, MISSING))
+            if space is not scope and name in ("getattr", "hasattr", "vars") and value in GETTERS:
+                continue  # what it reads is in the code
             self._used(value, reads.chains.get(name, ((),)))
         if not _ENVIRONMENT.isdisjoint(reads.names):
             self.reach(os.environ._data)  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,54 @@ def test_a_launch_in_another_thread_says_so() -> None:
 
     host(ones())
     assert "another thread" in str(errors[0]) and "launch in the thread of the host function" in str(errors[0])
+
+
+def test_what_is_not_recorded_says_why() -> None:
+    @flyc.kernel
+    def put(x: fx.Tensor, v: fx.Float32):
+        x[0] = v
+
+    @flyc.jit
+    def timed(x):
+        put(x, time.time() * 0).launch()
+
+    @flyc.jit
+    def addressed(x):
+        put(x, float(x.address * 0)).launch()
+
+    @flyc.jit
+    def appends(x, seen):
+        seen.append(1)
+        put(x, 1.0).launch()
+
+    def why(fn: Any, *args: Any) -> str:
+        fn(ones(), *args)
+        assert fn.recordings == 1
+        return str(fn.not_recorded)
+
+    assert "time.time" in why(timed)
+    assert "address" in why(addressed)
+    assert "changes an argument" in why(appends, [])
+    assert "argument x of add is memory of this call alone" in why(through_scratch_again(), ones())
+    assert "a lock" in why(flyc.jit(lambda x, lock: add(x, x).launch(block=8)), threading.Lock())
+    assert why(flyc.jit(lambda x: add(x, x).launch(block=8))) == "None"
+
+
+def through_scratch_again() -> Any:
+    """The host function with scratch, not called so far."""
+    return flyc.jit(through_scratch.fn)
+
+
+def test_options_of_a_kernel_that_change_are_seen() -> None:
+    @flyc.kernel(known_block_size=8)
+    def fill(x: fx.Tensor):
+        x[fx.thread_idx.x] = fx.Float32(fx.block_dim.x)
+
+    @flyc.jit
+    def host(x):
+        fill(x).launch()
+
+    host(ones())
+    fill.options["known_block_size"] = 4
+    host(x := ones())
+    assert x.tolist() == [4.0] * 4 + [1.0] * 4

@@ -241,6 +241,7 @@ IMPURE: dict[str, Callable[[], Any]] = {
     "datetime": lambda: datetime.datetime.now(),
     "an import inside": imports_inside,
     "open": lambda: open(HERE).read(),  # noqa: SIM115
+    "a path object": lambda: HERE.read_text(),
     "a path": lambda: pathlib.Path("x").read_text(),
     "np.loadtxt": lambda: np.loadtxt("x"),
     "np.load": lambda: np.load("x"),
@@ -292,7 +293,11 @@ def computed() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
     module: Any = types.ModuleType("sizes")
     module.tile_1 = 1
     sizes, one = Sizes(), 1
+    get, part = getattr, functools.partial(getattr, module)
     return {
+        "by another name of getattr": (lambda: get(module, "tile_" + str(one)), lambda: setattr(module, "tile_1", 2)),
+        "by a partial of getattr": (lambda: part("tile_" + str(one)), lambda: setattr(module, "tile_1", 2)),
+        "by a format": (lambda: "{.tile_1}".format(sizes), lambda: setattr(sizes, "tile_1", 2)),  # noqa: UP032
         "of a class": (lambda: getattr(sizes, f"tile_{one}"), lambda: setattr(Sizes, "tile_1", 2)),
         "in front of a class": (lambda: getattr(sizes, f"tile_{one}"), lambda: setattr(sizes, "tile_1", 2)),
         "of a module": (lambda: getattr(module, "tile_" + str(one)), lambda: setattr(module, "tile_1", 2)),

@@ -15,7 +15,7 @@ from _blake2 import blake2b
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 from ..followed import is_followed, is_library
-from ..pure import impure
+from ..pure import GETTERS, impure
 from ..watch_names import reads_of
 from .parts import Unknown as Unknown, is_found, is_python_made, plain, slots
 from .world_data import add_array, add_container
@@ -265,6 +265,7 @@ class Walk:
     def _builtin(self, fn: Any) -> None:
         owner = fn.__self__
         self.put("builtin", fn.__module__, fn.__qualname__)
+        self.computed |= fn in GETTERS
         if owner is not None and not isinstance(owner, ModuleType):
             self.value(owner)
         refuse(impure(fn))
