@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import convert, types as ty
-from .ir import Const, Inst
+from .ir import Const, Inst, Operand
 from .values import Array, gep_step, signed
 
 if TYPE_CHECKING:
@@ -49,23 +49,36 @@ def getelementptr(c: Compiler, inst: Inst) -> list[Op]:
     return [run]
 
 
-def _gep_terms(c: Compiler, inst: Inst, bits: int) -> tuple[int, list[tuple[int, Any, Callable[[Array], Array]]]]:
-    """Constant byte offset, and (slot, scale, index conversion) of each run-time index."""
-    dtype = ty.int_dtype(bits)
+def gep_parts(inst: Inst, literal: Callable[[Operand], int | None]) -> tuple[int, list[tuple[Operand, int]]]:
+    """Constant byte offset of a GEP, and its run-time indices with their scale in bytes.
+
+    Args:
+        inst: The instruction.
+        literal: Gives the bits of an operand that is known.
+    """
     fixed, terms = 0, []
     t: ty.Type = inst.extra["base_type"]
     for position, operand in enumerate(inst.operands[1:]):
-        literal = c.literal(operand) if not isinstance(operand.type, ty.VecType) else None
+        known = literal(operand) if not isinstance(operand.type, ty.VecType) else None
         if isinstance(operand, Const) and operand.kind == "agg" and isinstance(t, ty.StructType) and position:
-            literal = c.literal(operand.value[0])
-        if literal is not None:
-            number = signed(literal, ty.bit_size(ty.scalar_of(operand.type)))
+            known = literal(operand.value[0])
+        if known is not None:
+            number = signed(known, ty.bit_size(ty.scalar_of(operand.type)))
             step, t = (number * ty.alloc_size(t), t) if position == 0 else gep_step(t, number)
             fixed += step
             continue
         if position:
             _, t = gep_step(t, 0)
-        scale = ty.alloc_size(t)
+        terms.append((operand, ty.alloc_size(t)))
+    return fixed, terms
+
+
+def _gep_terms(c: Compiler, inst: Inst, bits: int) -> tuple[int, list[tuple[int, Any, Callable[[Array], Array]]]]:
+    """Constant byte offset, and (slot, scale, index conversion) of each run-time index."""
+    dtype = ty.int_dtype(bits)
+    fixed, run_time = gep_parts(inst, c.literal)
+    terms = []
+    for operand, scale in run_time:
         index_bits = ty.bit_size(ty.scalar_of(operand.type))
         kind = "sext" if index_bits < bits else "trunc" if index_bits > bits else ""
         fn = convert.resize_int(kind, ty.int_type(index_bits), ty.int_type(bits)) if kind else (lambda a: a)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import types as ty
+from ..address import gep_parts
 from ..alu import INT_PREDICATES
-from ..ir import Const, Inst
+from ..ir import Inst
 from ..poison import shuffle_indices
-from ..values import gep_step, members, signed
+from ..values import members, signed
 from . import arith, bits
 from .lower import Lowering
 from .parts import NotCovered, Part, bits_of, part_types, scalar_type
@@ -205,21 +206,8 @@ def _getelementptr(b: Lowering, inst: Inst) -> list[Part]:
 
 def _gep_terms(b: Lowering, inst: Inst, width: int) -> tuple[int, list[tuple[list[Part], int]]]:
     """Constant byte offset, and the run-time indices with their scale in bytes."""
-    fixed, terms = 0, []
-    t: ty.Type = inst.extra["base_type"]
-    for position, operand in enumerate(inst.operands[1:]):
-        literal = b.literal(operand) if not isinstance(operand.type, ty.VecType) else None
-        if isinstance(operand, Const) and operand.kind == "agg" and isinstance(t, ty.StructType) and position:
-            literal = b.literal(operand.value[0])
-        if literal is not None:
-            number = signed(literal, ty.bit_size(ty.scalar_of(operand.type)))
-            step, t = (number * ty.alloc_size(t), t) if position == 0 else gep_step(t, number)
-            fixed += step
-            continue
-        if position:
-            _, t = gep_step(t, 0)
-        terms.append((b.parts(operand), ty.alloc_size(t)))
-    return fixed & ((1 << width) - 1), terms
+    fixed, terms = gep_parts(inst, b.literal)
+    return fixed & ((1 << width) - 1), [(b.parts(operand), scale) for operand, scale in terms]
 
 
 def _alloca(b: Lowering, inst: Inst) -> list[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from .arith import Fn
@@ -21,15 +22,15 @@ class Op:
         self.fn, self.inputs, self.outputs = fn, inputs, outputs
 
 
-class Step:
+class Step(ABC):
     """Base of the steps of a node; ``emit`` writes it."""
 
     __slots__ = ("number",)
     number: int
 
+    @abstractmethod
     def emit(self, g: Gen) -> None:
         """Writes the step."""
-        raise NotImplementedError
 
 
 class Region(Step):
