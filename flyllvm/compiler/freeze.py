@@ -142,12 +142,16 @@ def is_own(value: Any) -> bool:
 _CODE = ("ufunc", "_ArrayFunctionDispatcher", "wrapper_descriptor", "method_descriptor", "classmethod_descriptor")
 
 
+def _flags(value: Any) -> int:
+    return int(value.flags.num)
+
+
 def _array(value: Any, cls: type, walk: _Walk) -> Any:
     if value.dtype.hasobject:
         raise Unfreezable("an array of Python objects")
     if value.nbytes > _MAX_ARRAY_BYTES:
         raise Unfreezable(f"an array of {value.nbytes} bytes")
-    return (cls, str(value.dtype), value.shape, value.strides, value.tobytes(), *_extra(value, walk))
+    return (cls, str(value.dtype), value.shape, value.strides, _flags(value), value.tobytes(), *_extra(value, walk))
 
 
 def is_partial(cls: type) -> bool:

@@ -8,6 +8,7 @@ places these are.  What cannot be watched is said (``why_not``), and is then nei
 
 from __future__ import annotations
 
+from abc import get_cache_token
 from operator import is_
 
 from .followed import is_followed_class
@@ -29,8 +30,8 @@ class Watch:
         why_not: Why the world cannot be watched, or ``None``; such a function is traced again on every call.
     """
 
-    __slots__ = ("_absent", "_cells", "_classes", "_code", "_found", "_frozen", "_functions", "_orders", "_roots",
-                 "_sizes", "names", "why_not")  # fmt: skip
+    __slots__ = ("_absent", "_cells", "_classes", "_code", "_facts", "_found", "_frozen", "_functions", "_orders",
+                 "_roots", "_sizes", "_token", "names", "why_not")  # fmt: skip
 
     def __init__(self, *roots: Any) -> None:
         names: frozenset[str] = frozenset()
@@ -54,6 +55,8 @@ class Watch:
         self._frozen = walk.frozen
         self._functions = walk.functions
         self._cells = walk.cells
+        self._facts = walk.facts
+        self._token = get_cache_token() if walk.abstract else None
         self._classes = walk.classes
         self._orders = [(cls, cls.__mro__) for cls in walk.orders]
         self._code = [(f, f.__code__, f.__defaults__, f.__kwdefaults__) for f in walk.functions.values()]
@@ -85,6 +88,12 @@ class Watch:
     def _same_look_ups(self) -> bool:
         for space, size in self._sizes:
             if len(space) != size:
+                return False
+        if self._token is not None and get_cache_token() != self._token:
+            return False  # a class was registered with an abstract one
+        for value, name, before in self._facts:
+            now = getattr(value, name, MISSING)
+            if now is not before and not _same(now, before):
                 return False
         for value, cls in self._classes:
             if type(value) is not cls:

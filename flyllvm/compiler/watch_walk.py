@@ -25,6 +25,8 @@ _METHODS = (FunctionType, staticmethod, classmethod, property)
 _CONTAINERS = (tuple, list, set, frozenset, dict)
 _ENVIRONMENT = frozenset(("environ", "getenv"))
 IMMUTABLE = (int, float, str, bytes, bool, complex, type(None), type(...), type(NotImplemented), CodeType)
+#: What functions and classes say of themselves, outside of their attributes.
+_FACTS = ("__annotations__", "__doc__", "__module__", "__name__", "__qualname__")
 #: Modules of classes whose methods read no attributes on their own.
 _BARE = frozenset(("builtins", "abc", "typing"))
 
@@ -36,6 +38,8 @@ class Walk:
         found: Names that the functions read.
         computed: Whether they read by names that are not in the code, so that all attributes count.
         spaces: What was found in namespaces.
+        abstract: Whether an abstract class is read, with which others can be registered.
+        facts: (function or class, name of what it says of itself, the value).
         cells: (closure cell, its contents).
         classes: (object, its class).
         orders: Classes whose order of look-up counts.
@@ -44,12 +48,13 @@ class Walk:
         why_not: See `Watch`.
     """
 
-    __slots__ = ("_all", "_names", "_seen", "_todo", "cells", "classes", "computed", "found", "frozen", "functions",
-                 "orders", "spaces", "why_not")  # fmt: skip
+    __slots__ = ("_all", "_names", "_seen", "_todo", "abstract", "cells", "classes", "computed", "facts", "found",
+                 "frozen", "functions", "orders", "spaces", "why_not")  # fmt: skip
 
     def __init__(self, names: frozenset[str], every: bool) -> None:
         self._names, self._all = names, every
-        self.computed = False
+        self.computed = self.abstract = False
+        self.facts: list[tuple[Any, str, Any]] = []
         self.found: frozenset[str] = frozenset()
         self.spaces: Spaces = {}
         self.cells: list[tuple[Any, Any]] = []
@@ -117,6 +122,7 @@ class Walk:
         self.found |= reads.names
         self.computed |= reads.computed
         self._attributes(fn.__dict__)
+        self._named(fn)
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
         for name, cell in cells.items():
             try:
@@ -238,9 +244,13 @@ class Walk:
                 self._chain(module, (attribute,))
 
     def _class(self, cls: type) -> None:
+        self.abstract |= hasattr(cls, "__abstractmethods__") or type(cls).__name__ == "ABCMeta"
         if not is_followed_class(cls):
             self._refuse(impure(cls))
             return
+        self._named(cls)
+        if "__subclasses__" in self._names:
+            self._refuse("__subclasses__")
         self.orders[cls] = None
         self.classes.append((cls, type(cls)))
         if type(cls) is not type:
@@ -276,6 +286,13 @@ class Walk:
             elif kind.__module__ != "builtins" or not kind.__name__.endswith("_descriptor"):
                 self.reach(raw)
 
+    def _named(self, value: Any) -> None:
+        """Watches what a function or class says of itself, where the code asks for it."""
+        for name in _FACTS:
+            if name in self._names:
+                self.facts.append((value, name, getattr(value, name)))
+                self.reach(getattr(value, name))
+
     # --- objects ------------------------------------------------------------------------------------
 
     def _contents(self, value: Any, cls: type) -> None:
@@ -291,7 +308,7 @@ class Walk:
             self._attributes(state)
             self.reach(state.get("__wrapped__"))
             # Methods of a library, and reads by computed names, may look at every attribute.
-            if not followed or self._all or _has_library_base(cls):
+            if not followed or self._all or _has_library_base(cls) or any(map(slots_of, cls.__mro__)):
                 self._parts(state.values())
                 self._freeze(value)
             if not isinstance(value, _CONTAINERS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import contextvars
 import ctypes
@@ -191,7 +192,34 @@ def unseen() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
         held[0] = 2
         cached.cache_clear()
 
+    class Abstract(metaclass=abc.ABCMeta):
+        """Others are registered with it."""
+
+        @abc.abstractmethod
+        def m(self) -> None:
+            """Nothing."""
+
+    class Both:
+        """A slot and attributes."""
+
+        __slots__ = ("__dict__", "slot")
+
+    class Named:
+        """Asked for its name."""
+
+    both, fixed = Both(), np.zeros(2)
+    both.slot, both.other = 1, 1  # type: ignore[attr-defined]
+    subclasses = [Named]
     return {
+        "a slot beside attributes": (lambda: both.slot, lambda: setattr(both, "slot", 2)),
+        "registered subclasses": (lambda: isinstance(both, Abstract), lambda: Abstract.register(Both)),
+        "subclasses": (
+            lambda: len(Named.__subclasses__()),
+            lambda: subclasses.append(type("Sub", (Named,), {})),
+        ),
+        "the name of a class": (lambda: Named.__name__, lambda: setattr(Named, "__name__", "Other")),
+        "the text of a function": (lambda: no.__doc__, lambda: setattr(no, "__doc__", (no.__doc__ or "") + "x")),
+        "flags of an array": (lambda: fixed.flags.writeable, lambda: fixed.setflags(write=False)),
         "singledispatch": (lambda: dispatched(1), lambda: dispatched.register(int, lambda v: 5)),
         "a context variable": (lambda: variable.get(), lambda: variable.set(2)),
         "behind a weak reference": (lambda: ref().v + 0 * target.v, lambda: setattr(target, "v", 2)),

@@ -12,6 +12,7 @@ import builtins
 import os
 import sys
 from _blake2 import blake2b
+from abc import _get_dump  # type: ignore[attr-defined]
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 from ..followed import is_followed, is_library
@@ -158,6 +159,7 @@ class Walk:
             self.put(fn.__code__.co_firstlineno, fn.__code__.co_code)
             return
         self.value(fn.__dict__)
+        self._facts(fn)
         self.code(fn.__code__)
         self._source(fn.__code__.co_filename)
         scope, reads = fn.__globals__, reads_of(fn.__code__)
@@ -207,6 +209,15 @@ class Walk:
         self.files[path] = data
         self.put("file", data)
 
+    def _facts(self, x: Any) -> None:
+        """Adds what a function or class says of itself, where the code asks for it."""
+        for name in ("__annotations__", "__doc__", "__name__"):
+            if name in self._names:
+                self.put(name)
+                self.value(getattr(x, name))
+        if "__subclasses__" in self._names:
+            raise Unknown("which subclasses there are")
+
     # --- modules and classes ----------------------------------------------------------------------
 
     def _module(self, module: ModuleType) -> None:
@@ -242,6 +253,9 @@ class Walk:
             refuse(impure(cls))
             self._library(cls.__module__)
             return
+        self._facts(cls)
+        if "_abc_impl" in cls.__dict__ and _get_dump(cls)[0]:
+            raise Unknown(f"the classes that are registered with {cls.__qualname__}")
         # A class that a library makes at run time (a struct, a named tuple) is taken by value like an author's own.
         if type(cls) is not type:
             self.value(type(cls))

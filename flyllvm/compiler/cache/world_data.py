@@ -17,7 +17,7 @@ def add_array(walk: Walk, x: Any) -> None:
     """Adds an array with its data."""
     if x.nbytes > _MAX_ARRAY_BYTES:
         raise Unknown(f"an array of {x.nbytes} bytes")
-    walk.put("array", type(x).__qualname__, x.dtype, x.shape, x.strides)
+    walk.put("array", type(x).__qualname__, x.dtype, x.shape, x.strides, x.flags.num)
     if x.dtype.hasobject:
         raise Unknown("an array of Python objects")
     walk.put(x.tobytes())
