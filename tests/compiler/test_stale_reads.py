@@ -456,3 +456,21 @@ def test_unhashable_and_answering_arguments_are_read_in_every_call(monkeypatch: 
             number.value = value
             host(x := np.zeros(1, np.float32), number)
             assert x[0] == value
+
+
+def test_results_kept_of_before_a_change_are_not_kept_on_disk() -> None:
+    held = [1]
+
+    @functools.lru_cache
+    def cached(n: int) -> int:
+        return held[0] + (cached(n - 1) if n else 0)
+
+    def read() -> int:
+        return cached(2)
+
+    first = sum_of(read)
+    assert first and read() == 3 and sum_of(read) == first
+    held[0] = 2
+    assert read() == 3 and sum_of(read) == "", "the old result under the new sum"
+    cached.cache_clear()
+    assert sum_of(read) not in ("", first) and read() == 6

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _OURS = "flyllvm."
 _MAX_PARTS = 20000
+_MAX_KEPT = 1000
 #: Names through which code reads what no walk over names can see.
 _BLIND = frozenset(("eval", "exec", "globals", "locals", "vars", "open", "input", "__import__", "id", "dir"))
 _IMPURE = frozenset(
@@ -76,6 +77,33 @@ class World:
             every |= walk.computed
         self.sum = blake2b(walk.data, digest_size=20).hexdigest()
         self.files = walk.files
+
+
+def _check_kept(cached: Any) -> None:
+    """Refuses a `functools.lru_cache` that keeps results of a time when its function read something else.
+
+    Raises:
+        Unknown: What the function reads has changed since results were kept first, and they were not cleared.
+    """
+    if id(cached) in _LOOKING:
+        return  # it calls itself
+    _LOOKING.add(id(cached))
+    try:
+        now = World(cached.__wrapped__).sum
+    finally:
+        _LOOKING.discard(id(cached))
+    info = cached.cache_info()
+    _, misses, before = _KEPT.get(id(cached), (cached, 0, now))
+    if now != before and info.currsize and info.misses >= misses:
+        raise Unknown(f"{cached.__wrapped__.__qualname__}, which keeps results of before a change")
+    if len(_KEPT) >= _MAX_KEPT:
+        _KEPT.clear()
+    _KEPT[id(cached)] = (cached, info.misses, now)
+
+
+#: Id of a cached function -> (it, its misses so far, the sum of what it reads), and those that are looked at.
+_KEPT: dict[int, tuple[Any, int, str]] = {}
+_LOOKING: set[int] = set()
 
 
 class Walk:
@@ -134,6 +162,7 @@ class Walk:
         elif cls.__name__ == "_lru_cache_wrapper":
             self.put("cached")
             self.value(x.__wrapped__)
+            _check_kept(x)
         elif hasattr(cls, "__array_interface__") and hasattr(cls, "tobytes") and hasattr(cls, "strides"):
             add_array(self, x)
         else:
