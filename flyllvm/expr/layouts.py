@@ -8,7 +8,7 @@ from __future__ import annotations
 from .. import layout as L
 from ..errors import ParseError, TraceError
 from ..ir.builder import Builder
-from .leaves import ComposedLayout, IntTuple, Layout, from_leaves, to_leaves
+from .leaves import ComposedLayout, FarLayout, IntTuple, Layout, from_leaves, to_leaves
 from .numeric import Numeric, as_numeric
 from .reach import index_at
 
@@ -172,7 +172,7 @@ def get_stride(x: Any) -> Any:
 
 def get_layout(x: Any) -> Any:
     """The layout of a tensor."""
-    return from_leaves(raw_layout(x))
+    return x.layout if getattr(x, "is_far", False) else from_leaves(raw_layout(x))
 
 
 def _composed(x: Any, name: str) -> L.ComposedLayout:
@@ -256,9 +256,11 @@ idx2crd = _wrapped("idx2crd")
 def crd2idx(coord: Any, layout: Any) -> Any:
     """The index of a coordinate, in the width of the coordinate and the strides.
 
-    Where the static extents and strides of a layout reach 2**31, it is in 64 bits.
+    It is in 64 bits where the static extents and strides of a layout reach 2**31, and for a tensor in global memory (or
+    its ``layout``) that is not known to be smaller.
     """
-    return from_leaves(index_at(to_leaves(coord), raw_layout(layout)))
+    far = type(layout) is FarLayout or getattr(layout, "is_far", False)
+    return from_leaves(index_at(to_leaves(coord), raw_layout(layout), far))
 
 
 get_flat_coord, get_1d_coord = _wrapped("get_flat_coord"), _wrapped("get_1d_coord")

@@ -102,7 +102,9 @@ class _Wrapped:
 
     def __call__(self, *coord: Any) -> Any:
         """The index (or coordinate) at a coordinate."""
-        return from_leaves(index_at(to_leaves(coord[0] if len(coord) == 1 else coord), self.raw))
+        return from_leaves(
+            index_at(to_leaves(coord[0] if len(coord) == 1 else coord), self.raw, type(self) is FarLayout)
+        )
 
     def get_hier_coord(self, index: Any) -> Any:
         """The coordinate of an index in the nesting of the shape."""
@@ -161,6 +163,12 @@ class Layout(_Wrapped):
 
     def __len__(self) -> int:
         return self.rank
+
+
+class FarLayout(Layout):
+    """The layout of a tensor in global memory whose elements may be 2**31 apart: indices in it are in 64 bits."""
+
+    __slots__ = ()
 
 
 class ComposedLayout(_Wrapped):

@@ -99,8 +99,14 @@ def narrowed(raw: Any) -> Any:
     return L.Layout(_map(narrow, raw.shape), _map(narrow, raw.stride))
 
 
-def index_at(coord: Any, raw: Any) -> Any:
-    """``crd2idx``, in 64 bits where the static extents and strides of the layout reach 2**31."""
-    if isinstance(raw, (L.Layout, L.ComposedLayout)) and raw.is_static and not fits_32_bits(raw):
+def index_at(coord: Any, raw: Any, far: bool = False) -> Any:
+    """``crd2idx``, in 64 bits where the static extents and strides of the layout reach 2**31.
+
+    Args:
+        coord: The coordinate.
+        raw: The layout.
+        far: It is that of memory that may be larger, whatever its numbers say.
+    """
+    if far or (isinstance(raw, (L.Layout, L.ComposedLayout)) and raw.is_static and not fits_32_bits(raw)):
         coord = widened_coord(coord)
     return L.crd2idx(coord, raw)

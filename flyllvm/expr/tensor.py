@@ -12,7 +12,7 @@ from ..ir import types as t
 from ..ir.builder import Builder
 from ..ir.core import Block, Value
 from .layouts import compact_basis, plain_layout
-from .leaves import IntTuple, from_leaves, to_leaves
+from .leaves import FarLayout, IntTuple, from_leaves, to_leaves
 from .numeric import BY_IR, Int32, Int64, Numeric
 from .pointer import Pointer, elem_ir, equal_by_python, moved, no_elements_in_turn, ptr_type
 from .reach import WIDE_SPACES, encloses_current, fits_32_bits, widened_coord, widened_strides
@@ -110,7 +110,12 @@ class Tensor:
     @property
     def layout(self) -> Any:
         """The layout."""
-        return from_leaves(self._given)
+        return FarLayout.of(self._given) if self.is_far else from_leaves(self._given)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether an element may be 2**31 elements away: in global memory, where the layout proves no less."""
+        return isinstance(self._given, L.Layout) and self.address_space in WIDE_SPACES and not fits_32_bits(self._given)
 
     @property
     def element_type(self) -> type[Numeric]:

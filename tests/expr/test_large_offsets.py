@@ -31,6 +31,26 @@ def test_every_way_to_an_element_of_a_large_tensor_multiplies_in_64_bits(spec: s
 
 
 @flyc.kernel(known_block_size=(1, 1, 1))
+def by_hand(x: fx.Tensor, o: fx.Tensor, i: fx.Int32):
+    o[0] = (x.iter + fx.crd2idx((i, 5), x.layout)).load()
+    o[1] = (x.iter + fx.crd2idx((i, 5), x)).load()
+    o[2] = (x.iter + x.layout(i, 5)).load()
+    o[3] = (x.iter + fx.get_layout(x)(i, 5)).load()
+
+
+@pytest.mark.parametrize("spec", [f"i8[{ROWS},256]", "i8[?,256]", "i8[?,?]"])
+def test_the_index_in_the_layout_of_a_large_tensor_is_in_64_bits(spec: str) -> None:
+    text = flyc.compile(by_hand, spec, "i8[4]", "i32", arch="gfx942", stop_after="llvm").llvm_ir
+    products = re.findall(r"= (?:mul|shl)\b.*? (i\d+) ", text)
+    assert products and set(products) == {"i64"}
+
+
+def test_the_index_in_the_layout_of_a_small_tensor_stays_in_32_bits() -> None:
+    text = flyc.compile(by_hand, "i8[64,256]", "i8[4]", "i32", arch="gfx942", stop_after="llvm").llvm_ir
+    assert not re.search(r"= (?:mul|shl)\b.*? i64 ", text)
+
+
+@flyc.kernel(known_block_size=(1, 1, 1))
 def index(o: fx.Tensor, i: fx.Int32):
     layout = fx.make_layout((8, 8), (1 << 30, 1))
     o[0] = fx.Int64(fx.crd2idx((i, 5), layout))
