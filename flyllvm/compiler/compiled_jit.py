@@ -86,7 +86,7 @@ class CompiledJit:
         except FlyError as e:
             raise e if e.where is not None else e.at(author_line()) from None
         # Whoever changes what he reads, or uses memory of his own, is run every time.
-        changed = world.why_not is None and not world.valid()
+        changed = not world.repeats or (world.why_not is None and not world.valid())
         if not changed and not record.has_other_memory(world) and same_signature(values, self._params.streams, key):
             if len(self._records) >= _MAX_RECORDS:
                 self._records.clear()

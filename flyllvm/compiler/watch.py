@@ -27,11 +27,13 @@ class Watch:
 
     Attributes:
         names: Attributes that are read.
+        repeats: Whether all that the functions call is known to give the same on every call.
         why_not: Why the world cannot be watched, or ``None``; such a function is traced again on every call.
     """
 
     __slots__ = ("_absent", "_cells", "_classes", "_code", "_facts", "_found", "_frozen", "_functions", "_orders",
-                 "_roots", "_sizes", "_token", "names", "why_not")  # fmt: skip
+                 "_roots", "_sizes", "_token", "names", "repeats",
+                 "why_not")  # fmt: skip
 
     def __init__(self, *roots: Any) -> None:
         names: frozenset[str] = frozenset()
@@ -44,14 +46,14 @@ class Watch:
                     walk.reach(root)
                 walk.run()
             except RecursionError:
-                walk.why_not = "it reads values that nest too deeply"
-            if (walk.found <= names and walk.computed <= every) or walk.why_not is not None:
+                walk.why_not, walk.refused = "it reads values that nest too deeply", True
+            if (walk.found <= names and walk.computed <= every) or walk.refused:
                 break
             names |= walk.found
             every |= walk.computed
         self.names = names
         self._roots = roots
-        self.why_not = walk.why_not
+        self.why_not, self.repeats = walk.why_not, not walk.refused
         self._frozen = walk.frozen
         self._functions = walk.functions
         self._cells = walk.cells

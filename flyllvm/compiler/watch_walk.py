@@ -45,15 +45,16 @@ class Walk:
         orders: Classes whose order of look-up counts.
         frozen: (object, its contents) for what can change in place.
         functions: Functions that were gone through, by id.
+        refused: Whether they call what is not known to give the same on every call.
         why_not: See `Watch`.
     """
 
     __slots__ = ("_all", "_names", "_seen", "_todo", "abstract", "cells", "classes", "computed", "facts", "found",
-                 "frozen", "functions", "orders", "spaces", "why_not")  # fmt: skip
+                 "frozen", "functions", "orders", "refused", "spaces", "why_not")  # fmt: skip
 
     def __init__(self, names: frozenset[str], every: bool) -> None:
         self._names, self._all = names, every
-        self.computed = self.abstract = False
+        self.computed = self.abstract = self.refused = False
         self.facts: list[tuple[Any, str, Any]] = []
         self.found: frozenset[str] = frozenset()
         self.spaces: Spaces = {}
@@ -72,6 +73,7 @@ class Walk:
             if not self._todo:
                 return
             self._function(self._todo.pop())
+        self.refused = True
         self.why_not = f"it reaches more than {_MAX_FUNCTIONS} functions"
 
     def reach(self, value: Any) -> None:
@@ -111,7 +113,8 @@ class Walk:
             self._contents(value, cls)
 
     def _refuse(self, what: str | None) -> None:
-        if what is not None and self.why_not is None:
+        if what is not None and not self.refused:
+            self.refused = True
             self.why_not = f"it reads {what}, which may give something else on the next call"
 
     # --- functions ----------------------------------------------------------------------------------

@@ -392,7 +392,16 @@ def test_randomness_is_drawn_in_every_launch(monkeypatch: pytest.MonkeyPatch) ->
     def host(x):
         k(x).launch()
 
-    for run in (host, lambda x: k(x).launch()):
+    @flyc.kernel
+    def put(x: fx.Tensor, v: fx.Float32):
+        x[0] = v
+
+    @flyc.jit
+    def draws(x):
+        put(x, random.random()).launch()
+
+    handle = flyc.compile(draws, "f32[1]", arch="gfx942")
+    for run in (host, lambda x: k(x).launch(), draws, handle):
         seen = set()
         for _ in range(3):
             run(x := np.zeros(1, np.float32))
