@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import transfer
+from .ir import Reg
 from .race_fault import ATOMIC, SEVERAL, WAVE_BITS
 from .sync import SEGMENT
 from .values import Array
@@ -24,6 +25,28 @@ if TYPE_CHECKING:
     from .transfer import Located
 
 _SEVERAL_GROUPS = -2
+LDS_SPACE = 3
+
+
+def lds_reads(insts: list[Inst], store: Inst) -> list[Inst]:
+    """The loads from LDS that the operands of an instruction are computed from, in the order of the text."""
+    made = {i.name: i for i in insts if i.name is not None}
+    found: set[int] = set()
+    seen: set[str] = set()
+    work = list(store.operands)
+    while work:
+        operand = work.pop()
+        if not isinstance(operand, Reg) or operand.name in seen:
+            continue
+        seen.add(operand.name)
+        inst = made.get(operand.name)
+        if inst is None:
+            continue
+        if inst.op == "load" and getattr(inst.operands[0].type, "space", 0) == LDS_SPACE:
+            found.add(inst.id)
+        else:
+            work += inst.operands
+    return [i for i in insts if i.id in found]
 
 
 class GlobalShadow:
@@ -155,7 +178,9 @@ class GlobalShadow:
         program = self.launch.program
         inst = program.insts[stamp >> 8 & 0xFFFFFF]
         group = self.launch.group_name(owner - 1)
-        return f"'{program.text_of(inst)}' at {program.where(inst)}, workgroup {group}, wave {stamp & WAVE_BITS}"
+        said = f"'{program.text_of(inst)}' at {program.where(inst)}, workgroup {group}, wave {stamp & WAVE_BITS}"
+        reads = dict.fromkeys(program.where(read) for read in lds_reads(program.insts, inst))
+        return said + (f"; it is made from the LDS reads at {', '.join(reads)}" if reads else "")
 
     def _report(self, m: Machine, inst: Inst, index: Array, bad: Array, stamps: Array, owners: Array) -> None:
         row, column = np.argwhere(bad)[0]

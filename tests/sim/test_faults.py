@@ -199,6 +199,8 @@ def test_swizzle_on_the_write_only_gives_a_wrong_result_and_who_stored_it() -> N
     text = gemm(read_swizzle=False)
     said = _first_wrong(text, _gemm_args())
     assert said is not None and "store float %c" in said and f":{line_of(text, 'store float %c0')}, " in said
+    reads = [f"k.ll:{line_of(text, f'%f{x} = load')}" for x in "ab"]
+    assert said.endswith(f"; it is made from the LDS reads at {', '.join(reads)}")
 
 
 def test_wrong_predicate_reads_past_the_buffer() -> None:
