@@ -68,7 +68,8 @@ class SimReport:
     def writer_of(self, argument: int, byte: int) -> str | None:
         """The instruction that stored a byte of an array argument last: text, author's line, workgroup and wave.
 
-        The way from a wrong element to the line that stored it, and to those that read from LDS what it is made from.  ``None`` where the kernel did not write the byte.
+        The way from a wrong element to the line that stored it, and to those that read from LDS what it is made from.
+        ``None`` where the kernel did not write the byte.
 
         Args:
             argument: Number of the argument.
