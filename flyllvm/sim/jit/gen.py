@@ -147,44 +147,41 @@ class Gen:
         """Bits of the lanes whose faults count; ``None`` for all."""
         return self.running(index) if self.masked or self.block < self.lanes else None
 
-    def each_vector(self, body: Callable[[str], None], skip: bool = True) -> None:
-        """A loop over the vectors of lanes; in a masked node vectors without a running lane are left out."""
-        w, head, after, done = self.w, self.w.fresh("vec"), self.w.fresh("next"), self.w.fresh("done")
+    def _counted(self, label: str, count: int, body: Callable[[str, str], None]) -> None:
+        """A loop over the numbers below ``count``; ``body`` gets the number and the label that leads to the next."""
+        w, head, after, done = self.w, self.w.fresh(label), self.w.fresh("next"), self.w.fresh("done")
         index, following, before = "%" + w.fresh("c"), "%" + w.fresh("c"), w.fresh("pre")
         w.go(before)
         w.start(before)
         w.go(head)
         w.start(head)
         w.lines.append(f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{after} ]")
-        if skip and self.masked:
-            work = w.fresh("work")
-            w.branch(w.emit(f"icmp ne i{WIDTH} {self.running(index)}, 0"), work, after)
-            w.start(work)
-        body(index)
+        body(index, after)
         w.go(after)
         w.start(after)
         w.lines.append(f"  {following} = add nuw nsw i64 {index}, 1")
-        w.branch(w.emit(f"icmp ult i64 {following}, {self.lanes // WIDTH}"), head, done)
+        w.branch(w.emit(f"icmp ult i64 {following}, {count}"), head, done)
         w.start(done)
+
+    def each_vector(self, body: Callable[[str], None], skip: bool = True) -> None:
+        """A loop over the vectors of lanes; in a masked node vectors without a running lane are left out."""
+        w = self.w
+
+        def one(index: str, after: str) -> None:
+            if skip and self.masked:
+                work = w.fresh("work")
+                w.branch(w.emit(f"icmp ne i{WIDTH} {self.running(index)}, 0"), work, after)
+                w.start(work)
+            body(index)
+
+        self._counted("vec", self.lanes // WIDTH, one)
 
     def each_lane(self, body: Callable[[str], None]) -> None:
         """A loop over the running lanes, in their order."""
         if self.masked:
             self.each_vector(lambda index: self.each_bit(index, body))
-            return
-        w, head, after, done = self.w, self.w.fresh("lane"), self.w.fresh("next"), self.w.fresh("done")
-        lane, following, before = "%" + w.fresh("l"), "%" + w.fresh("l"), w.fresh("pre")
-        w.go(before)
-        w.start(before)
-        w.go(head)
-        w.start(head)
-        w.lines.append(f"  {lane} = phi i64 [ 0, %{before} ], [ {following}, %{after} ]")
-        body(lane)
-        w.go(after)
-        w.start(after)
-        w.lines.append(f"  {following} = add nuw nsw i64 {lane}, 1")
-        w.branch(w.emit(f"icmp ult i64 {following}, {self.block}"), head, done)
-        w.start(done)
+        else:
+            self._counted("lane", self.block, lambda lane, _: body(lane))
 
     def each_bit(self, index: str, body: Callable[[str], None]) -> None:
         """A loop over the running lanes of a vector that has one."""
@@ -207,31 +204,24 @@ class Gen:
 
     def each_wave(self, body: Callable[[str], None], whole: bool = False) -> None:
         """A loop over the waves with a running lane; with ``whole`` a wave with inactive lanes is a fault."""
-        w, head, after, done = self.w, self.w.fresh("wave"), self.w.fresh("next"), self.w.fresh("done")
-        wave, following, before = "%" + w.fresh("w"), "%" + w.fresh("w"), w.fresh("pre")
+        w = self.w
         if whole and not self.masked and self.block < self.lanes:
             w.go(self.fault_label)
             w.start(w.fresh("dead"))
-        w.go(before)
-        w.start(before)
-        w.go(head)
-        w.start(head)
-        w.lines.append(f"  {wave} = phi i64 [ 0, %{before} ], [ {following}, %{after} ]")
-        if self.masked:
-            some, all_of = w.fresh("some"), w.fresh("all")
-            bits = self.wave_bits(wave)
-            t = f"i{self.wave_size}"
-            w.branch(w.emit(f"icmp ne {t} {bits}, 0"), some, after)
-            w.start(some)
-            if whole:
-                w.branch(w.emit(f"icmp eq {t} {bits}, -1"), all_of, self.fault_label)
-                w.start(all_of)
-        body(wave)
-        w.go(after)
-        w.start(after)
-        w.lines.append(f"  {following} = add nuw nsw i64 {wave}, 1")
-        w.branch(w.emit(f"icmp ult i64 {following}, {self.lanes // self.wave_size}"), head, done)
-        w.start(done)
+
+        def one(wave: str, after: str) -> None:
+            if self.masked:
+                some, all_of = w.fresh("some"), w.fresh("all")
+                bits = self.wave_bits(wave)
+                t = f"i{self.wave_size}"
+                w.branch(w.emit(f"icmp ne {t} {bits}, 0"), some, after)
+                w.start(some)
+                if whole:
+                    w.branch(w.emit(f"icmp eq {t} {bits}, -1"), all_of, self.fault_label)
+                    w.start(all_of)
+            body(wave)
+
+        self._counted("wave", self.lanes // self.wave_size, one)
 
     def wave_bits(self, wave: str) -> str:
         """Bits of the running lanes of a wave."""
