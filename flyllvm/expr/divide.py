@@ -72,14 +72,10 @@ def float_division(a: Value, d: Value, remainder: bool) -> Value:
         return b.select(some, moved, emit_float("math.copysign", zero, d))
     # (a - rem) / d is an integer but for its rounding, so the nearest one is meant.
     quotient = emit_float("math.roundeven", emit_float("arith.divf", emit_float("arith.subf", a, rem), d))
-    quotient = b.select(off, emit_float("arith.subf", quotient, b.constant(1.0, a.type)), quotient)
-    sign = emit_float("arith.mulf", emit_float("math.copysign", zero, a), emit_float("math.copysign", one(b, a), d))
+    one = b.constant(1.0, a.type)
+    quotient = b.select(off, emit_float("arith.subf", quotient, one), quotient)
+    sign = emit_float("arith.mulf", emit_float("math.copysign", zero, a), emit_float("math.copysign", one, d))
     return b.select(b.cmpf("oeq", quotient, zero), sign, quotient)
-
-
-def one(b: Builder, like: Value) -> Value:
-    """A one of a value's type."""
-    return b.constant(1.0, like.type)
 
 
 def shift_amount(b: Builder, amount: Value, to: t.Type) -> Value:

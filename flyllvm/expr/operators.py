@@ -100,12 +100,22 @@ def refuse_mixed(what: str, cls: type[Numeric], x: type[Numeric], y: type[Numeri
     )
 
 
-def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
+def _divided_in(x: Numeric, y: Numeric, what: str) -> type[Numeric]:
+    """The common type of a division.
+
+    Raises:
+        TraceError: It is unsigned, and an operand may be negative.
+    """
     cls = promote(type(x), type(y))
     refuse_negative(cls, x, y)
     side = signed_side(cls, type(x), type(y))
     if side is not None and not nonneg((x, y)[side]):
-        refuse_mixed("a remainder" if remainder else "a quotient", cls, type(x), type(y))
+        refuse_mixed(what, cls, type(x), type(y))
+    return cls
+
+
+def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
+    cls = _divided_in(x, y, "a remainder" if remainder else "a quotient")
     x, y = cls(x), cls(y)
     if cls.signed is None:
         return _float_division(x, y, cls, remainder)
@@ -126,12 +136,7 @@ def _division(x: Numeric, y: Numeric, remainder: bool) -> Any:
 
 def ceil_div(x: Numeric, y: Numeric) -> Any:
     """The quotient rounded up, of any two integers; ``None`` where index arithmetic gives it as well."""
-    cls = promote(type(x), type(y))
-    known = y.static_value()
-    refuse_negative(cls, x, y)
-    side = signed_side(cls, type(x), type(y))
-    if side is not None and not nonneg((x, y)[side]):
-        refuse_mixed("a quotient", cls, type(x), type(y))
+    cls, known = _divided_in(x, y, "a quotient"), y.static_value()
     if cls.signed is None or (x.is_static and y.is_static):
         return None
     if known == 0:
