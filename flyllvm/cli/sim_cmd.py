@@ -123,9 +123,18 @@ def _check_numbers(ns: argparse.Namespace) -> None:
             raise FlyError(f"--{option} {tolerance}", fix="give a number that is not negative")
 
 
+def _run(ns: argparse.Namespace, text: str, values: list[Any], **options: Any) -> SimReport:
+    """One run of the kernel at the size and on the chip that the command line names."""
+    from ..sim import simulate
+
+    return simulate(
+        text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block), args=values, target=ns.arch,
+        dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave, source_name=ns.file, max_steps=ns.max_steps, **options,
+    )  # fmt: skip
+
+
 def _simulate(ns: argparse.Namespace, text: str) -> int:
     from ..atoms.cost import matrix_cycles
-    from ..sim import simulate
     from .sim_args import Argument, compare, read_argument
 
     _check_numbers(ns)
@@ -133,11 +142,9 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     expected = [_split_expect(item) for item in ns.expect]
     before = [a.snapshot() for a in arguments]
     profiled = ns.profile or bool(ns.html)
-    report = simulate(
-        text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block),
-        args=[a.value for a in arguments], target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave,
-        source_name=ns.file, progress=_progress(), checks=ns.checks, profile=profiled,
-        max_steps=ns.max_steps, engine=ns.engine, printf_to=sys.stderr if ns.json else None,
+    report = _run(
+        ns, text, [a.value for a in arguments], checks=ns.checks, profile=profiled, engine=ns.engine,
+        progress=_progress(), printf_to=sys.stderr if ns.json else None,
     )  # fmt: skip
     report.matrix_cycles = matrix_cycles(report.instructions, report.target.partition(":")[0])
     if profiled:
@@ -178,16 +185,11 @@ def _stored_by(
     Where the run did not keep that, the kernel runs once more with all checks, which may find the cause itself.
     """
     from ..errors import SimError
-    from ..sim import simulate
 
     said = ""
     if report.writers is None:
         try:
-            report = simulate(
-                text, ns.kernel, grid=_dims("grid", ns.grid), block=_dims("block", ns.block), args=values,
-                target=ns.arch, dynamic_lds_bytes=ns.lds_bytes, wave_size=ns.wave, source_name=ns.file, checks="all",
-                max_steps=ns.max_steps, printf_to=StringIO(),
-            )  # fmt: skip
+            report = _run(ns, text, values, checks="all", printf_to=StringIO())
         except SimError as error:
             said = f"under --check-all: {error}"
     for r in results:
