@@ -72,6 +72,26 @@ def _byte_to_float(byte: int) -> Builder:
     return builder
 
 
+def float_to_byte(number: Array, byte: Array, word: Array) -> Array:
+    """``cvt.pk.u8.f32``: a number, rounded to nearest even and clamped to 0..255 (NaN is 0), as byte of a word.
+
+    Source: RDNA3 and CDNA3 ISA manuals, V_CVT_PK_U8_F32; rounding, clamp and NaN as measured on gfx90c and gfx1201.
+    """
+    whole = np.rint(np.clip(np.where(np.isnan(number), np.float32(0), number), 0, 255)).astype(np.uint32)
+    shift = (byte & np.uint32(3)) * np.uint32(8)
+    packed: Array = (word & ~(np.uint32(0xFF) << shift)) | (whole << shift)
+    return packed
+
+
+def _float_to_byte(c: Compiler, inst: Inst) -> list[Op]:
+    d, (number, byte, word) = c.dest(inst), (c.slot(o) for o in inst.operands)
+
+    def run(r: list[Any], m: Machine) -> None:
+        r[d] = float_to_byte(r[number], r[byte], r[word])
+
+    return [run]
+
+
 def _saturating_to_int(signed: bool) -> Builder:
     """``llvm.fptosi.sat`` / ``llvm.fptoui.sat``."""
 
@@ -131,6 +151,7 @@ TABLE: dict[str, Builder] = {
     "amdgcn.cvt.pk.i16": _pair(_clamped(True)),
     "amdgcn.cvt.pk.u16": _pair(_clamped(False)),
     **{f"amdgcn.cvt.f32.ubyte{i}": _byte_to_float(i) for i in range(4)},
+    "amdgcn.cvt.pk.u8.f32": _float_to_byte,
     "fptosi.sat": _saturating_to_int(True),
     "fptoui.sat": _saturating_to_int(False),
     **dict.fromkeys(("lrint", "llrint"), _rounded_to_int(np.rint)),

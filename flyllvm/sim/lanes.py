@@ -274,6 +274,25 @@ def _permlane_group(step: Callable[[Array, Array, Array], Array]) -> Callable[[C
     return builder
 
 
+def _permlane_index(c: Compiler, inst: Inst) -> list[Op]:
+    """``permlane.idx.gen``: the address for bpermute of a lane of the own group: its place, and the groups' width.
+
+    Source: CDNA5 ISA manual, V_PERMLANE_IDX_GEN_B32.
+    """
+    d, place, width = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
+
+    def run(r: list[Any], m: Machine) -> None:
+        group = dma.first_of_wave(m, r[width])
+        odd = (group == 0) | (group & (group - np.uint32(1)) != 0)
+        if (odd & m.mask).any():
+            m.fault(inst, f"groups of {int(group[odd].flat[0])} lanes", odd & m.mask, "give a power of two")
+        inside = group - np.uint32(1)
+        lanes = np.arange(m.wave_size, dtype=np.uint32).reshape(1, 1, -1)
+        r[d] = ((r[place] & np.uint32(63) & inside) + (lanes & ~inside)) << np.uint32(2)
+
+    return [run]
+
+
 def _permlane64(c: Compiler, inst: Inst) -> list[Op]:
     def compute(m: Machine, args: list[Any]) -> Any:
         lanes = np.arange(m.wave_size)
@@ -408,6 +427,7 @@ TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
     "amdgcn.permlane64": _permlane64,
     "amdgcn.permlane16.var": _permlane_var(0),
     "amdgcn.permlanex16.var": _permlane_var(1),
+    "amdgcn.permlane.idx.gen": _permlane_index,
     "amdgcn.mov.dpp8": _dpp8,
     "amdgcn.inverse.ballot": _inverse_ballot,
     "amdgcn.ds.bpermute.fi.b32": _bpermute_inactive,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, bitfn, convert, cvt, denormals, elementary, fma, types as ty
+from . import alu, bitfn, convert, cvt, denormals, elementary, fma, trig, types as ty
 from .ir import Inst
 from .types import Type
 from .values import Array
@@ -278,4 +278,5 @@ TABLE: dict[str, Callable[[Compiler, Inst], list[Op]]] = {
     **{name: elementwise(fn, count) for name, (fn, count) in bitfn.FUNCTIONS.items()},
     **bitfn.TABLE,
     **cvt.TABLE,
+    **trig.TABLE,
 }

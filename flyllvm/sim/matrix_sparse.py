@@ -14,6 +14,8 @@ Lane formulas:
   values.  B in wave64: 16-bit in chunks of 8 over four groups; 8-bit lane ``n + 16*(k // 16) + 32*(k // 8 % 2)``; 4-bit
   lane ``n + 16*(k // 32) + 32*(k // 16 % 2)``.  C and D as WMMA.
 - swmmac of gfx1250: packed A as its dense WMMA operand of depth K/2 (chunks of 8), B in chunks of 16.
+- swmmac.bf16f32 of gfx1250: C is f32, D is bf16 in the first half of the registers of C.  What is in the other half is
+  not told; it is written as NaN, so that a use shows.
 
 The published table leaves the map of A to the manual; the integer rows of swmmac, the doubled rows of gfx950 and all
 rows of gfx1250 are not in it.  AMD's public emulator has the same pairing of A with B in all of them, up to a K order
@@ -189,7 +191,8 @@ def build_swmmac_gfx1250(
     immediates: tuple[int, ...],
     wave: int,
     target: Target,
-) -> core.Prepared:
+    result: str | None = None,
+) -> SparseProduct:
     """swmmac of gfx1250 as a function of A, B, C and the index (64 bits where K is 128)."""
     flags = dict(zip(form.values(), immediates))
     for what, value in flags.items():
@@ -207,10 +210,31 @@ def build_swmmac_gfx1250(
             k // 2,
             core.chunked(column, depth, 16, 16, 2, k // 2).T,
         ),
-        Store(element_for(acc, flavour), 32, values, core.inverse(out, 32 * values), clamp=bool(flags.get("clamp", 0))),
+        Store(
+            element_for(acc, flavour), 32, values, core.inverse(out, 32 * values), clamp=bool(flags.get("clamp", 0)),
+            result=element_for(result or acc, flavour),
+        ),
         SparseIndex(32, place, k // 4, 0),
         negate=bool(flags.get("neg A", 0) ^ flags.get("neg B", 0)),
     )
+
+
+def build_swmmac_halved(
+    name: str, k: int, a: str, b: str, form: dict[int, str], immediates: tuple[int, ...], wave: int, target: Target
+) -> core.Prepared:
+    """swmmac of gfx1250 with C in f32 and D in bf16, whose registers are the first half of those of C.
+
+    Source: CDNA5 ISA manual, V_SWMMAC_BF16F32_16X16X64_BF16.
+    """
+    product = build_swmmac_gfx1250(name, k, a, b, "f32", form, immediates, wave, target, result="bf16")
+
+    def run(*registers: Any) -> AnyArray:
+        codes = product(*registers)
+        out = np.full(codes.shape, np.nan, np.float32)
+        out.view(np.uint16)[..., : codes.shape[-1]] = codes
+        return out
+
+    return run
 
 
 _FP8_PAIRS = tuple((a, b) for a in ("fp8", "bf8") for b in ("fp8", "bf8"))
@@ -266,6 +290,9 @@ def _swmmac_gfx1250() -> list[core.Intrinsic]:
     for short, k, a, b, acc, form in rows:
         build = partial(build_swmmac_gfx1250, f"swmmac.{short}", k, a, b, acc, form)
         found.append(core.Intrinsic(f"swmmac.{short}", ("gfx1250",), (32,), form, 2 * 16 * 16 * k, build))
+    name = "swmmac.bf16f32.16x16x64.bf16"
+    halved = partial(build_swmmac_halved, name, 64, "bf16", "bf16", negated)
+    found.append(core.Intrinsic(name, ("gfx1250",), (32,), negated, 2 * 16 * 16 * 64, halved))
     return found
 
 

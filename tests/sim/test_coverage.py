@@ -36,7 +36,6 @@ REFUSED = {
     "barriers of clusters, and barriers that lie in LDS": (
         "s.cluster.barrier ds.atomic.barrier.arrive ds.atomic.async.barrier.arrive"
     ),
-    "a meaning that no public text settles": "cvt.pk.u8.f32 trig.preop permlane.idx.gen swmmac.bf16f32.",
 }
 
 

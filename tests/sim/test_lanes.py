@@ -262,3 +262,17 @@ def test_waves_with_different_work_meet_again() -> None:
     for i in range(63):
         total = (total + i if i & 1 else total * 3) & 0xFFFFFFFF
     assert (run(body) == total).all()
+
+
+def test_permlane_idx_gen_makes_the_address_that_bpermute_takes() -> None:
+    lane = np.arange(32)
+    for width in (1, 2, 8, 32, 64):
+        picked = np.arange(32, dtype=np.uint32) * 3 + 1
+        body = f"%v = call i32 @llvm.amdgcn.permlane.idx.gen(i32 %x0, i32 {width})"
+        place = (lane & ~(width - 1)) + (picked & 63 & (width - 1))
+        assert np.array_equal(run(body, [picked], 32, "gfx1250"), 4 * place)
+        if width <= 32:
+            body = body.replace("%v", "%a") + "\n%v = call i32 @llvm.amdgcn.ds.bpermute(i32 %a, i32 %t)"
+            assert np.array_equal(run(body, [picked], 32, "gfx1250"), place)
+    with pytest.raises(SimError, match="give a power of two"):
+        run("%v = call i32 @llvm.amdgcn.permlane.idx.gen(i32 %t, i32 12)", [], 32, "gfx1250")

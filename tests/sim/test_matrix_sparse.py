@@ -37,6 +37,8 @@ class Row:
         self.m, self.n, self.k = map(int, shape.split("x"))
         self.a, self.b = elements[0].replace("iu", "i"), elements[-1].replace("iu", "i")
         self.cdna = family == "smfmac"
+        self.halved = self.acc == "bf16f32"
+        self.acc = "f32" if self.halved else self.acc
         self.gfx1250 = matrix_sparse.INTRINSICS[name].targets == ("gfx1250",)
         self.target = Target.parse(matrix_sparse.INTRINSICS[name].targets[0], wave)
         self.bits = {"f16": 16, "bf16": 16, "i4": 4}.get(self.a, 8)
@@ -117,6 +119,10 @@ class Row:
         else:
             args = [ra, rb, rc, index]
         got = matrix.evaluate(self.name, args, wave_size=self.wave, target=self.target)
+        if self.halved:  # bf16 in the first four of the eight registers
+            assert got.dtype == np.float32 and np.isnan(got[..., 4:]).all()
+            codes = np.ascontiguousarray(got).view(np.uint16)[..., :8]
+            return probes.unpack(codes, "bf16").reshape(a.shape[0], -1)[:, self.places_d()[0]]
         return probes.unpack(got, self.acc).reshape(a.shape[0], -1)[:, self.places_d()[0]]
 
 
@@ -126,7 +132,7 @@ def random_case(row: Row, waves: int = 3) -> tuple[np.ndarray, ...]:
     pairs = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
     choice = pairs[rng.integers(0, 6, (waves, row.m, row.k // 4))]
     position = (choice + 4 * np.arange(row.k // 4)[None, None, :, None]).reshape(waves, row.m, row.k // 2)
-    limit = 1 if row.acc == "bf16" else 4
+    limit = 1 if row.acc == "bf16" or row.halved else 4
     a, b, c = (
         rng.integers(-limit, limit + 1, (waves, *shape)).astype(float)
         for shape in ((row.m, row.k // 2), (row.k, row.n), (row.m, row.n))

@@ -52,6 +52,19 @@ def test_shifted_words_are_limited_to_bytes(name: str, low: int, high: int) -> N
     assert np.array_equal(got, first | second << 8)
 
 
+def test_a_number_becomes_a_byte_of_a_word_rounded_to_even_and_clamped() -> None:
+    numbers = np.resize(
+        np.array([0.5, 1.5, 2.5, 254.5, 255.5, 300, -0.4, -7, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40, 13.49], np.float32),
+        128,
+    )  # fmt: skip
+    want = np.resize([0, 2, 2, 254, 255, 255, 0, 0, 0, 0, 0, 255, 0, 0, 13], 128)
+    body = "%f = bitcast i32 %x0 to float\n%v = call i32 @llvm.amdgcn.cvt.pk.u8.f32(float %f, i32 %x1, i32 %x2)"
+    got = run(body, [numbers.view(np.uint32), Y, Z])
+    bytes_ = Z.copy().view(np.uint8).reshape(-1, 4)
+    bytes_[np.arange(128), Y & 3] = want
+    assert np.array_equal(got, bytes_.view(np.uint32)[:, 0])
+
+
 def test_bytes_are_limited_to_nibbles() -> None:
     signed = np.clip(X.view(np.int8).reshape(-1, 4), -8, 7) & 15
     unsigned = np.minimum(X.view(np.uint8).reshape(-1, 4), 15)
