@@ -4,6 +4,8 @@ A barrier is complete when as many waves have signalled it as it has members: al
 number given to ``s.barrier.init`` or ``s.barrier.signal.var``.  Its completion lets each member pass one wait.  A wave
 may signal a named barrier that it never waits for; to wait it must have joined one, and it is in one at a time.
 
+`cluster_barrier` has the one of a cluster of workgroups.
+
 Source: RDNA4 ISA manual, S_BARRIER_SIGNAL, S_BARRIER_WAIT; LLVM AMDGPUUsage, named barriers.
 """
 
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dma, poison
+from ..errors import SimError
+from . import cluster_barrier, dma, poison
 from .sync import WORKGROUP
 from .values import Array
 
@@ -129,13 +132,13 @@ class Barriers:
         self.open_named = self.open_named + receivers
         m.sync.complete(key, ready, receivers)
 
-    def may_pass(self, named: bool) -> Array:
-        """Waves that may pass a wait."""
-        return self.open_named > 0 if named else self.open
+    def times(self, number: int) -> Array:
+        """How often the workgroup's barrier (-1), or the one a wave has joined, was complete since its last wait."""
+        return self.open_named if number > 0 else self.open.astype(np.int64)
 
-    def passed(self, named: bool, waves: Array) -> None:
+    def passed(self, number: int, waves: Array) -> None:
         """These waves have passed."""
-        if named:
+        if number > 0:
             self.open_named = np.where(waves, 0, self.open_named)
         else:
             self.open = self.open & ~waves
@@ -144,7 +147,7 @@ class Barriers:
 # ---- intrinsics
 
 
-def _whole(m: Machine, inst: Inst) -> Array:
+def whole_waves(m: Machine, inst: Inst) -> Array:
     """The running waves; all their live lanes must run."""
     waves = m.active_waves()
     missing = m.live & ~m.mask & waves[:, :, None]
@@ -165,12 +168,14 @@ def _each_key(m: Machine, keys: Array, waves: Array) -> list[tuple[int, Array]]:
 
 def signal(c: Compiler, inst: Inst) -> list[Op]:
     """``s.barrier.signal`` and ``.isfirst``: number -1 is the workgroup's barrier, 1 and up are named ones."""
-    number = _number(c, inst)
+    number = number_of(c, inst)
+    if number == cluster_barrier.NUMBER:
+        return cluster_barrier.signal(c, inst)
     first = (inst.callee or "").endswith("isfirst")
     d = c.dest(inst)
 
     def run(r: list[Any], m: Machine) -> None:
-        waves = _whole(m, inst)
+        waves = whole_waves(m, inst)
         if first:
             r[d] = _is_first(m, waves, number)
         if number == 0:
@@ -195,28 +200,30 @@ def _is_first(m: Machine, waves: Array, number: int) -> Array:
     return result
 
 
-def _number(c: Compiler, inst: Inst) -> int:
-    from ..errors import SimError
+def number_of(c: Compiler, inst: Inst) -> int:
+    """The barrier that a signal or wait names: -1 and -3 those of workgroup and cluster, 1 and up named ones.
 
-    value = c.immediate(inst, 0) & 0xFFFFFFFF
-    number = value - (1 << 32) if value >> 31 else value - (1 << 16) if value >> 15 == 1 else value
-    if number < -1:
+    Raises:
+        SimError: It belongs to trap handlers, or has no meaning with this instruction.
+    """
+    c.immediate(inst, 0)
+    number = awaited(inst)
+    first = (inst.callee or "").endswith("isfirst")
+    if number < -3 or number == -2 or (number == -3 and first):
+        what = "tells only the first, and only later, that it is" if number == -3 else "belongs to trap handlers"
         raise SimError(
-            f"'{c.program.text_of(inst)}': barrier {number} belongs to trap handlers or clusters of workgroups",
-            c.program.where(inst), "use -1 (the workgroup) or a named barrier",
+            f"'{c.program.text_of(inst)}': barrier {number} {what}", c.program.where(inst),
+            "use -1 (the workgroup), -3 (its cluster; without isfirst) or a named barrier",
         )  # fmt: skip
     return number
 
 
-def is_named_wait(inst: Inst) -> bool:
-    """Whether a wait is for the joined named barrier."""
-    value = getattr(inst.operands[0], "value", 0) if inst.operands else -1
-    return 0 < int(value or 0) & 0xFFFF < 0x8000
-
-
-def waits_for_nothing(inst: Inst) -> bool:
-    """Barrier 0 does not exist: waiting for it does nothing."""
-    return bool(inst.operands) and int(getattr(inst.operands[0], "value", 0) or 0) & 0xFFFF == 0
+def awaited(inst: Inst) -> int:
+    """Number of the barrier that an instruction is for; -1 where it has no operand."""
+    if not inst.operands:
+        return -1
+    value = int(getattr(inst.operands[0], "value", 0) or 0) & 0xFFFF
+    return value - (1 << 16) if value >> 15 else value
 
 
 def signal_var(c: Compiler, inst: Inst) -> list[Op]:
@@ -224,7 +231,7 @@ def signal_var(c: Compiler, inst: Inst) -> list[Op]:
     pointer, count = c.slot(inst.operands[0]), c.slot(inst.operands[1])
 
     def run(r: list[Any], m: Machine) -> None:
-        waves, counts = _whole(m, inst), _per_wave(m, r[count])
+        waves, counts = whole_waves(m, inst), _per_wave(m, r[count])
         for key, mine in _each_key(m, _per_wave(m, r[pointer]), waves):
             barrier = m.barriers.find(m, inst, key)
             given = np.where(mine, counts, 0).max(axis=1)
@@ -239,7 +246,7 @@ def init(c: Compiler, inst: Inst) -> list[Op]:
     pointer, count = c.slot(inst.operands[0]), c.slot(inst.operands[1])
 
     def run(r: list[Any], m: Machine) -> None:
-        waves, counts = _whole(m, inst), _per_wave(m, r[count])
+        waves, counts = whole_waves(m, inst), _per_wave(m, r[count])
         bad = waves & ((counts <= 0) | (counts > 32))
         if bad.any():
             m.fault(inst, f"a member count of {int(counts[bad].flat[0])}", bad[:, :, None] & m.mask,
@@ -258,9 +265,9 @@ def join(c: Compiler, inst: Inst) -> list[Op]:
     pointer = c.slot(inst.operands[0])
 
     def run(r: list[Any], m: Machine) -> None:
-        waves = _whole(m, inst)
+        waves = whole_waves(m, inst)
         m.barriers.joined = np.where(waves, _per_wave(m, r[pointer]), m.barriers.joined)
-        m.barriers.passed(True, waves)
+        m.barriers.passed(1, waves)
 
     return [*_guards(c, inst), run]
 
@@ -269,7 +276,7 @@ def leave(c: Compiler, inst: Inst) -> list[Op]:
     """``s.barrier.leave``: the wave is no member of its named barrier any more."""
 
     def run(r: list[Any], m: Machine) -> None:
-        waves, state = _whole(m, inst), m.barriers
+        waves, state = whole_waves(m, inst), m.barriers
         for key, mine in _each_key(m, state.joined, waves & (state.joined != -1)):
             barrier = state.find(m, inst, key)
             barrier.members = np.maximum(barrier.members - mine.sum(axis=1), 0)

@@ -10,11 +10,12 @@ Source: F. Bourdoncle, "Efficient chaotic iteration strategies with widenings" (
 from __future__ import annotations
 
 from ..errors import SimError
+from . import cluster_barrier
 from .ir import Block, Const, Function, Inst, Module, Operand, Reg
 from .types import VOID
 
 WHOLE_BARRIER = "llvm.amdgcn.s.barrier"
-BARRIERS = frozenset((WHOLE_BARRIER, "llvm.amdgcn.s.barrier.wait"))
+BARRIERS = frozenset((WHOLE_BARRIER, "llvm.amdgcn.s.barrier.wait", cluster_barrier.BARRIER))
 _MAX_INSTRUCTIONS = 2_000_000
 
 
@@ -169,11 +170,13 @@ def build_graph(blocks: list[Block]) -> list[Node]:
         for inst in block.insts[:-1]:
             if inst.op == "phi":
                 node.phis.append(inst)
+            elif inst.op == "call" and inst.callee == cluster_barrier.BARRIER:
+                whole, signal, wait = cluster_barrier.expanded(inst, WHOLE_BARRIER)
+                node = _cut(node, whole)
+                node.insts.append(signal)
+                node = _cut(node, wait)
             elif is_barrier(inst):
-                node.end = inst
-                following = Node(block.name)
-                node.successors = [following]
-                node = following
+                node = _cut(node, inst)
             else:
                 node.insts.append(inst)
         node.end = block.insts[-1]
@@ -185,6 +188,13 @@ def build_graph(blocks: list[Block]) -> list[Node]:
         node.index = index
     _reachability(order)
     return order
+
+
+def _cut(node: Node, barrier: Inst) -> Node:
+    """Ends a node at a barrier; the node for what comes after it."""
+    following = Node(node.block_name)
+    node.end, node.successors = barrier, [following]
+    return following
 
 
 def _order(entry: Node) -> list[Node]:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Builder = Callable[["Compiler", Inst], "list[Op]"]
 
 
-def _dims(c: Compiler, inst: Inst) -> tuple[int, int, int]:
+def dims_of(c: Compiler, inst: Inst) -> tuple[int, int, int]:
+    """Workgroups of a cluster per axis."""
     text = str(c.kernel.attrs.get("amdgpu-cluster-dims", "1,1,1"))
     parts = [int(x) for x in text.split(",")] if text.replace(",", "").isdigit() else []
     if len(parts) != 3 or max(parts) > 16:
@@ -39,7 +40,7 @@ def _dims(c: Compiler, inst: Inst) -> tuple[int, int, int]:
 
 def _id(read: Callable[[Machine, tuple[int, int, int]], Any]) -> Builder:
     def builder(c: Compiler, inst: Inst) -> list[Op]:
-        d, dims = c.dest(inst), _dims(c, inst)
+        d, dims = c.dest(inst), dims_of(c, inst)
 
         def run(r: list[Any], m: Machine) -> None:
             if any(g % n for g, n in zip(m.launch.grid, dims, strict=True)):

@@ -67,6 +67,7 @@ class Program:
         self.dma_kind: Any = np.zeros(0, np.int8)
         self.has_atomics = self.tracks_atomics = False
         self.orders = True
+        self.cluster = (1, 1, 1)
         self.frame_bytes = 0
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
@@ -192,13 +193,14 @@ class Compiler:
         Raises:
             SimError: The kernel uses something that the simulator does not know; all such names are listed.
         """
-        from . import fusion, hardware, intrinsics, overflow, support
+        from . import fusion, hardware, intrinsics, mbarrier, overflow, support
 
         program = self.program
         graph = build_graph(inline_calls(self.module, self.kernel))
         for node in graph:
             for inst in node.insts:
                 intrinsics.add_modifiers(inst)
+        mbarrier.mark_waits(graph)
         support.check(program, graph)
         self._index(graph)
         program.slots = self.slots

@@ -19,6 +19,7 @@ from . import (
     mathfn,
     matrix,
     matrix_transpose,
+    mbarrier,
     memcpy,
     packed,
     poison,
@@ -370,6 +371,7 @@ TABLE: dict[str, Builder] = {
     **packed.TABLE,
     **vector_calls.TABLE,
     **memcpy.TABLE,
+    **mbarrier.TABLE,
 }
 
 

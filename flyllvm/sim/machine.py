@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import SimError
 from . import barriers, cfg, watch
+from .cluster_barrier import NUMBER as CLUSTER_NUMBER, ClusterBarrier
 from .memory import Space
 from .shadow import Shadow
 from .sync import WORKGROUP, Sync
@@ -59,6 +60,7 @@ class Machine:
         self.watch = watch.Watch()
         self.sync = Sync(groups, launch.waves)
         self.barriers = barriers.Barriers(groups, launch.waves)
+        self.cluster = ClusterBarrier(self, program.cluster) if program.cluster != (1, 1, 1) else None
         self._set_up_memory()
 
     def _set_up_memory(self) -> None:
@@ -172,7 +174,7 @@ class Machine:
         """Lanes return from the kernel."""
         self.live = self.live & ~mask
         self.live_count = int(np.count_nonzero(self.live))
-        if self.waiting or not self.barriers.idle:
+        if self.waiting or not self.barriers.idle or not (self.cluster is None or self.cluster.idle):
             self._release_waiting()
 
     def active_waves(self) -> Array:
@@ -192,13 +194,14 @@ class Machine:
                 self.sync.offer(self, WORKGROUP, self.active_waves())
                 self.sync.complete(WORKGROUP, None, None)
             return nodes[following]
-        if barriers.waits_for_nothing(inst):
+        number = barriers.awaited(inst)
+        if number == 0 or (number == CLUSTER_NUMBER and self.cluster is None):
             return self._pass_on(following, self.mask)
         waves = self.active_waves()
         missing = self.live & ~self.mask & waves[:, :, None]
         if missing.any():
             self.check_missing(inst, missing, node)
-        if barriers.is_named_wait(inst):
+        if number > 0:
             outside = waves & (self.barriers.joined == -1)
             if outside.any():
                 self.fault(inst, "waits for a named barrier without having joined one", outside[:, :, None] & self.mask,
@@ -239,25 +242,38 @@ class Machine:
     def _release_waiting(self) -> None:
         """Lets the waves go on that wait for a barrier which is complete."""
         self.barriers.update(self)
+        if self.cluster is not None:
+            self.cluster.update(self)
         for index, mask in list(self.waiting.items()):
             node = self.program.nodes[index].node
-            named = barriers.is_named_wait(node.end)
-            waves = mask.any(axis=2) & self.barriers.may_pass(named)
+            waves = self._passing(node.end, mask)
             if not waves.any():
                 continue
-            missed = waves & (self.barriers.open_named > 1)
-            if named and missed.any():
-                self.fault(
-                    node.end, "the named barrier was complete more than once before this wave waited for it",
-                    missed[:, :, None] & mask, "its member count is less than the waves that signal it in turn",
-                )  # fmt: skip
-            self.barriers.passed(named, waves)
             self.arrive(node.successors[0].index, mask & waves[:, :, None])
             rest = mask & ~waves[:, :, None]
             if rest.any():
                 self.waiting[index] = rest
             else:
                 del self.waiting[index]
+
+    def _passing(self, inst: Inst, mask: Array) -> Array:
+        """Lets the waves pass that wait in ``mask`` for a barrier which is complete, and tells which they are."""
+        number = barriers.awaited(inst)
+        cluster = self.cluster if number == CLUSTER_NUMBER else None
+        times = self.barriers.times(number) if cluster is None else cluster.open
+        waves: Array = mask.any(axis=2) & (times > 0)
+        missed = waves & (times > 1)
+        if missed.any():
+            what, fix = "named", "its member count is less than the waves that signal it in turn"
+            if cluster is not None:
+                what, fix = "cluster's", "every wave of the cluster must wait for it each time"
+            self.fault(inst, f"the {what} barrier was complete more than once before this wave waited for it",
+                       missed[:, :, None] & mask, fix)  # fmt: skip
+        if cluster is None:
+            self.barriers.passed(number, waves)
+        else:
+            cluster.open[waves] = 0
+        return waves
 
     def check_skipped(self, index: int, mask: Array, ready: Array) -> None:
         """Waves that returned instead of arriving, past the place where the barrier's branch ends."""
@@ -283,7 +299,9 @@ class Machine:
         fix = "let every wave of the workgroup execute the same number of barriers"
         if inst.callee != cfg.WHOLE_BARRIER and signals:
             fix = "every wave must signal the barrier (s.barrier.signal) before it waits"
-        if barriers.is_named_wait(inst):
+        if barriers.awaited(inst) == CLUSTER_NUMBER:
+            fix = "one wave of every workgroup of the cluster must signal its barrier before the others wait for it"
+        if barriers.awaited(inst) > 0:
             fix = "as many waves must signal the named barrier as its member count says"
         self.fault(inst, "deadlock: these waves wait at a barrier that never completes", mask, fix)
 

@@ -211,7 +211,11 @@ def build_swmmac_gfx1250(
             core.chunked(column, depth, 16, 16, 2, k // 2).T,
         ),
         Store(
-            element_for(acc, flavour), 32, values, core.inverse(out, 32 * values), clamp=bool(flags.get("clamp", 0)),
+            element_for(acc, flavour),
+            32,
+            values,
+            core.inverse(out, 32 * values),
+            clamp=bool(flags.get("clamp", 0)),
             result=element_for(result or acc, flavour),
         ),
         SparseIndex(32, place, k // 4, 0),

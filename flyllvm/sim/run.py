@@ -14,6 +14,7 @@ from ..printf import HEADER_BYTES, PARAMETER, formats_in, new_buffer, write_line
 from ..target import Target
 from . import arguments
 from .checks import level
+from .cluster_barrier import cluster_groups
 from .compile import Compiler, Program
 from .engines import Choice
 from .ir import Module
@@ -287,7 +288,8 @@ def chunk_groups(launch: Launch) -> int:
         groups = min(groups, max(1, _CHUNK_LDS_BYTES // shadowed))
     if program.frame_bytes:
         groups = min(groups, max(1, (64 << 20) // (2 * program.frame_bytes * lanes)))
-    return groups
+    whole = cluster_groups(launch.grid, program.cluster)  # workgroups that wait for each other run at once
+    return max(whole, groups // whole * whole)
 
 
 def _fill(report: SimReport, launch: Launch) -> None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 # Parts of a clock: segments of accesses, then how many operations of each kind of DMA are complete.
 SEGMENT, PLAIN, ASYNC, TENSOR = range(4)
-WORKGROUP = -1  # the barrier of the whole workgroup; named barriers have other keys
+# The barriers of the whole workgroup and of its cluster; the keys of named ones are other numbers.
+WORKGROUP, CLUSTER = -1, -1 << 40
 _SCOPES_OF_ONE_WAVE = ("singlethread", "wavefront")
 Places = dict[int, dict[int, Array]]
 
@@ -188,9 +189,22 @@ class Sync:
             self.offered = self.now
             return
         self.split()
-        clock = np.where(waves[:, :, None], self.clock(), 0).max(axis=2)
+        clock = self.clock()
+        if barrier == CLUSTER:  # one wave signals for all, and hands on what the workgroup's barrier brought it
+            clock = np.maximum(clock, self.inbox)
+        clock = np.where(waves[:, :, None], clock, 0).max(axis=2)
         old = self.gathered.get(barrier)
         self.gathered[barrier] = clock if old is None else np.maximum(old, clock)
+
+    def share(self, m: Machine, barrier: Hashable, groups: list[int]) -> None:
+        """What these workgroups brought to a barrier, each gets from the others; `complete` comes after."""
+        brought = self.gathered[barrier]
+        for group in groups:
+            into = self.foreign_found.setdefault(m.first_group + group, {})
+            for other in groups:
+                if other != group:
+                    _join(into, m.launch.foreign.get(m.first_group + other, {}))
+                    _join(into, {m.first_group + other: brought[:, other].copy()})
 
     def complete(self, barrier: Hashable, groups: Array | None, receivers: Array | None) -> None:
         """A barrier is complete in these workgroups (``None``: in all) and lets these waves pass."""
@@ -249,6 +263,13 @@ class Sync:
                 if wide:
                     _join(mine, m.launch.foreign.get(m.first_group + group, {}))
                 places[key] = _join(mine, left) if reads and left else mine
+
+    def leave(self, m: Machine, key: int, group: int, wave: int, part: int) -> None:
+        """One wave leaves at an address of LDS the clock of its last release fence, with its DMA so far complete."""
+        self.split()
+        clock = self.fenced[:, group, wave].copy()
+        clock[part, wave] = max(clock[part, wave], self.issued[part == TENSOR][group, wave])
+        self.places[key] = _join({m.first_group + group: clock}, self.places.get(key, {}))
 
     def _tells_something(self) -> bool:
         """Whether the clock of some wave's last release fence has something that another wave does not know yet."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import poison, transfer
+from . import mbarrier, poison, transfer
 from .dma import first_of_wave
 from .ir import Inst
 from .memory import UNITS, Space, known_alignment, unit_of
@@ -41,6 +41,7 @@ class Descriptor:
         strides: Distance of neighbours in global memory, in elements.
         rows: Row numbers of gather mode, or ``None``.
         steps: LDS and global distance of repeated tiles, in elements, and how many there are.
+        barrier: LDS address of the barrier that the wave arrives at (``notifies``) when the copy is complete.
         padding: Interval and amount of the gaps in LDS, in bytes, or ``None``.
     """
 
@@ -53,6 +54,7 @@ class Descriptor:
         self.lds, self.address = field(0, 32, 32), field(0, 64, 57)
         self.size = 1 << field(1, 16, 2)
         self.notifies, iterates = bool(field(1, 18, 1)), bool(field(1, 19, 1))
+        self.barrier = 8 * field(1, 32, 16)
         gathers = bool(field(0, 31, 1))
         tile = [field(1, 112, 16), field(1, 128, 16), field(1, 144, 16), field(2, 112, 16), field(3, 80, 16)]
         extents = [field(1, 48, 32), field(1, 80, 32), field(2, 0, 32), field(2, 32, 32), field(3, 48, 32)]
@@ -85,9 +87,9 @@ class Descriptor:
             return None
         if self.kind != 2 or self.count != 1 or self.restores:
             return f"the descriptor has type {self.kind} and count {self.count}", "type is 2 and count 1 (0: no copy)"
-        if self.notifies:
-            return "the descriptor asks for an arrival at a barrier in LDS, which is not simulated", (
-                "clear atomic_barrier_enable and wait with s.wait.tensorcnt"
+        if self.notifies and not self.valid:
+            return "the descriptor asks for an arrival at a barrier after a copy of nothing", (
+                "clear atomic_barrier_enable, or set count to 0 where the wave has nothing to do"
             )
         if self.rows is not None and len(self.rows) < self.tile[1]:
             return f"the descriptor lists {self.tile[1]} rows", "at most 16 of 16 bits, or 8 of 32 bits"
@@ -141,7 +143,10 @@ def build(c: Compiler, inst: Inst) -> list[Op]:
         kept: dict[bytes, Any] = {}
         for group, wave in np.argwhere(m.active_waves()).tolist():
             packed = [sum(int(w) << 32 * i for i, w in enumerate(part[group, wave])) for part in words]
-            _move(m, inst, Descriptor(packed), Who(group, wave), loads, kept)
+            descriptor, who = Descriptor(packed), Who(group, wave)
+            _move(m, inst, descriptor, who, loads, kept)
+            if descriptor.notifies and descriptor.valid:
+                mbarrier.arrive_after_copy(m, inst, descriptor.barrier, who)
 
     return [guard, run] if guard else [run]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import poison
+from . import barriers, cluster_barrier, clusters, poison
 from .cfg import Node
 from .ir import Inst
 from .values import Array, merge
@@ -192,6 +192,8 @@ def _unreachable(end: Inst) -> Finish:
 
 def _barrier(c: Compiler, node: Node) -> Finish:
     compiled = c.program.nodes[node.index]
+    if node.end.operands and barriers.number_of(c, node.end) == cluster_barrier.NUMBER:
+        c.program.cluster = clusters.dims_of(c, node.end)
 
     def finish(r: list[Any], m: Machine) -> CompiledNode | None:
         return m.barrier(compiled)

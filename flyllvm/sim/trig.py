@@ -84,8 +84,8 @@ def build(c: Compiler, inst: Inst) -> list[Op]:
         shift = first_bit(r[x], r[s])
         unknown = (shift >= _AGREED) & (shift < _END) & m.mask
         if unknown.any():
-            m.fault(inst, f"the segment begins at bit {int(shift.max())} of 2/pi, where manual and LLVM differ", unknown,
-                    f"take segments that begin before bit {_AGREED}; 0 to 2 do for every double")  # fmt: skip
+            m.fault(inst, f"the segment begins at bit {int(shift.max())} of 2/pi, where manual and LLVM differ",
+                    unknown, f"take segments that begin before bit {_AGREED}; 0 to 2 do for every double")  # fmt: skip
         r[d] = preop(r[x], r[s])
 
     return [run]

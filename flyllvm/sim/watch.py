@@ -116,6 +116,7 @@ class Watch:
             parts.append(tuple((i, mask.tobytes()) for i, mask in sorted(masks.items())))
         parts += [_bytes(m.regs[slot]) for slot in m.program.phi_slots]
         parts.append(m.barriers.state())
+        parts.append(None if m.cluster is None else m.cluster.state())
         state = hash(tuple(parts))
         if state not in self.seen:
             self.seen.add(state)

@@ -117,8 +117,14 @@ def test_a_signal_in_a_branch_of_some_lanes_is_found() -> None:
     fails(body, "live lanes are missing at the barrier: lanes of the same wave")
 
 
-def test_barriers_of_clusters_and_traps_are_refused() -> None:
-    fails(SIGNAL.replace("-1", "-3"), r"use -1 \(the workgroup\) or a named barrier")
+def test_barriers_of_traps_are_refused() -> None:
+    for body in (SIGNAL, WAIT):
+        for number in ("-2", "-4"):
+            fails(
+                body.replace("-1", number), r"use -1 \(the workgroup\), -3 \(its cluster; without isfirst\) or a named"
+            )
+    first = "  %f = call i1 @llvm.amdgcn.s.barrier.signal.isfirst(i32 -3)\n"
+    fails(first, r"-3 \(its cluster; without isfirst\)")
 
 
 # ---- named barriers

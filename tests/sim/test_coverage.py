@@ -33,9 +33,6 @@ REFUSED = {
         "reloc.constant"
     ),
     "made by LLVM's own passes": "dead. end.cf if.break init.exec init.whole.wave unreachable",
-    "barriers of clusters, and barriers that lie in LDS": (
-        "s.cluster.barrier ds.atomic.barrier.arrive ds.atomic.async.barrier.arrive"
-    ),
 }
 
 

@@ -53,10 +53,8 @@ def test_shifted_words_are_limited_to_bytes(name: str, low: int, high: int) -> N
 
 
 def test_a_number_becomes_a_byte_of_a_word_rounded_to_even_and_clamped() -> None:
-    numbers = np.resize(
-        np.array([0.5, 1.5, 2.5, 254.5, 255.5, 300, -0.4, -7, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40, 13.49], np.float32),
-        128,
-    )  # fmt: skip
+    values = [0.5, 1.5, 2.5, 254.5, 255.5, 300, -0.4, -7, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40, 13.49]
+    numbers = np.resize(np.array(values, np.float32), 128)
     want = np.resize([0, 2, 2, 254, 255, 255, 0, 0, 0, 0, 0, 255, 0, 0, 13], 128)
     body = "%f = bitcast i32 %x0 to float\n%v = call i32 @llvm.amdgcn.cvt.pk.u8.f32(float %f, i32 %x1, i32 %x2)"
     got = run(body, [numbers.view(np.uint32), Y, Z])

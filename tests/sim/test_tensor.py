@@ -262,7 +262,7 @@ def test_waves_that_load_different_data_to_one_place_race() -> None:
     [
         ({"type": 1, "tile_dim0": 1}, "type is 2 and count 1"),
         ({"count": 2, "tile_dim0": 1}, "type is 2 and count 1"),
-        ({"barrier": 1, "tile_dim0": 1}, "clear atomic_barrier_enable"),
+        ({"barrier": 1, "tile_dim0": 0}, "clear atomic_barrier_enable"),
         ({"tile_dim0": 3, "data_size": 1, "pad_enable": 1}, "rows of whole dwords"),
         ({"tile_dim0": 3, "iterate": 1, "tile_dim3": 256}, "at most 256 times"),
         ({"tile_dim0": 3, "gather": 1, "tile_dim1": 17}, "at most 16 of 16 bits"),
