@@ -185,19 +185,16 @@ class FlyBuilder:
         if not layout.is_static:
             type_ = t.MemRefType(ptr.type, symbolic_layout(layout))
             return self.emit("fly.make_view", [ptr, self.layout(layout)], [type_]).results[0]
-        # Static layouts have no operands, so their values stand in the kernel's body and serve everywhere.
+        made = self.emit("fly.make_view", [ptr, self.static_layout(layout)], [view_type(ptr.type, layout)])
+        made.checked = True  # the type was made from the pointer and the layout
+        return made.results[0]
+
+    def static_layout(self, layout: Layout | ComposedLayout) -> Value:
+        """A static layout as an operand; it needs none, so it stands in the kernel's body and serves everywhere."""
         shared = self._static_layouts.get(layout)
         if shared is None:
             shared = self._static_layouts[layout] = self.layout(layout)
-        key = (ptr.type.text, layout)
-        found = _VIEW_TYPES.get(key)
-        if found is None:
-            if len(_VIEW_TYPES) >= _VIEW_TYPES_LIMIT:
-                _VIEW_TYPES.clear()
-            found = _VIEW_TYPES[key] = t.MemRefType(ptr.type, layout)
-        made = self.emit("fly.make_view", [ptr, shared], [found])
-        made.checked = True  # the type was made from the pointer and the layout
-        return made.results[0]
+        return shared
 
     def add_offset(self, ptr: Value, offset: Index) -> Value:
         """``ptr`` plus ``offset`` elements: run-time part first, the constant last."""
@@ -210,7 +207,7 @@ class FlyBuilder:
             split = split_constant(offset)
             if split is not None:
                 return self.add_offset(self.add_offset(ptr, split[0]), split[1])
-        base, known = self._ptr_parts(ptr)
+        base, known = ptr_parts(ptr)
         if isinstance(offset, int):
             return self._offset(base, known + offset) if known + offset else base
         inner = base.op
@@ -229,15 +226,6 @@ class FlyBuilder:
             # Each part is widened by itself where its sum may leave 32 bits.
             first, offset = self.to_width(first, t.I64), self.to_width(offset, t.I64)
         return self._offset(inner.operands[0], self.index_add(first, offset))
-
-    def _ptr_parts(self, ptr: Value) -> tuple[Value, int]:
-        """The pointer without its constant offset, and that offset in elements."""
-        op = ptr.op
-        if op is not None and op.name == "fly.add_offset":
-            known = op.operands[1].static_value()
-            if known is not None:
-                return op.operands[0], known
-        return ptr, 0
 
     def _offset(self, ptr: Value, offset: Index) -> Value:
         type_ = ptr.type
@@ -321,6 +309,27 @@ class FlyBuilder:
     def mma_atom_call(self, atom: Value, d: Value, a: Value, b: Value, c: Value) -> None:
         """One matrix instruction, memory form."""
         self.emit("fly.mma_atom_call", [atom, d, a, b, c])
+
+
+def ptr_parts(ptr: Value) -> tuple[Value, int]:
+    """The pointer without its constant offset, and that offset in elements."""
+    op = ptr.op
+    if op is not None and op.name == "fly.add_offset":
+        known = op.operands[1].static_value()
+        if known is not None:
+            return op.operands[0], known
+    return ptr, 0
+
+
+def view_type(ptr: t.PtrType, layout: Layout | ComposedLayout) -> t.MemRefType:
+    """The type of a view of a static layout."""
+    key = (ptr.text, layout)
+    found = _VIEW_TYPES.get(key)
+    if found is None:
+        if len(_VIEW_TYPES) >= _VIEW_TYPES_LIMIT:
+            _VIEW_TYPES.clear()
+        found = _VIEW_TYPES[key] = t.MemRefType(ptr, layout)
+    return found
 
 
 #: Spaces whose addresses have 64 bits.

@@ -15,7 +15,7 @@ from .build_arith import ArithBuilder
 from .build_control import LOOPS, ControlBuilder
 from .build_fly import FlyBuilder
 from .build_index import IndexBuilder
-from .core import OPS, Block, Kernel, Op, Value
+from .core import OPS, Block, Kernel, Op, Value, append_checked
 from .limit import too_much, trace_limit
 from .location import Location, capture
 
@@ -121,7 +121,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
             return made
         home = self.block
         if home.depth:
-            home = self._home(operands)
+            home = self.home(operands)
         # Values are equal only to themselves, and types by their text.
         types = result_types[0].text if len(result_types) == 1 else tuple([r.text for r in result_types])
         key = (name, types, _freeze(attrs), *operands) if attrs else (name, types, *operands)
@@ -159,7 +159,7 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
             )
             raise too_much(what, self.location())
 
-    def _home(self, operands: Sequence[Value]) -> Block:
+    def home(self, operands: Sequence[Value]) -> Block:
         """The outermost block, reached through loop bodies only, where all operands are known."""
         if not operands:
             return self.kernel.body
@@ -176,6 +176,17 @@ class Builder(ArithBuilder, IndexBuilder, FlyBuilder, ControlBuilder):
                 break
             block = outer
         return block
+
+    def append_checked(self, home: Block, name: str, operands: list[Value], type: t.Type) -> Value:
+        """An operation at the end of a block, see ``core.append_checked``; it is not merged with an equal one.
+
+        Args:
+            home: Where its operands are known, see ``home``.
+        """
+        self.room -= 1
+        if self.room < 0:
+            raise self.no_room()
+        return append_checked(home, OPS[name], operands, type, self.location())
 
     def enter(self, block: Block) -> None:
         """Makes ``block`` the place for new operations."""

@@ -210,12 +210,14 @@ class Op:
             else [Value(t, self, i) for i, t in enumerate(result_types)]
         )
         self.attrs = _NONE if attrs is None else attrs
-        self.regions = tuple(regions)
         self.loc = loc
         self.parent: Block | None = None
         self.checked = False
-        for region in regions:
-            region.parent = self
+        self.regions: tuple[Block, ...] = ()
+        if regions:
+            self.regions = tuple(regions)
+            for region in regions:
+                region.parent = self
 
     @property
     def result(self) -> Value:
@@ -237,6 +239,25 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<{self.name} {[o.type for o in self.operands]} -> {[r.type for r in self.results]}>"
+
+
+_new = object.__new__
+
+
+def append_checked(block: Block, cls: type[Op], operands: list[Value], type: Type, loc: Location) -> Value:
+    """Appends an operation of one result without attributes and regions; returns the result.
+
+    The same as ``block.append(cls(operands, [type], loc=loc))`` in half the time, for passes that unroll.  The caller
+    has checked its types, so it counts as checked; the list of operands becomes the operation's own.
+    """
+    op = _new(cls)
+    value = _new(Value)
+    value.type, value.owner, value.index, value.name = type, op, 0, ""
+    value.divisibility, value.range = 1, None
+    op.operands, op.results, op.attrs, op.regions = operands, [value], _NONE, ()
+    op.loc, op.parent, op.checked = loc, block, True
+    block.ops.append(op)
+    return value
 
 
 OPS: dict[str, type[Op]] = {}

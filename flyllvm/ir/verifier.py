@@ -86,17 +86,15 @@ class _Walk:
 
     Attributes:
         known: Every value that may be used at this place (values are equal only to themselves).
-        op: The operation under check, for errors.
         may_keep: Register allocations that may still be there; without limit before stage ``ssa``.
         trust: Operations that are marked as checked are not checked by themselves again.
     """
 
-    __slots__ = ("atoms", "kernel", "known", "may_keep", "op", "stage", "trust")
+    __slots__ = ("atoms", "kernel", "known", "may_keep", "stage", "trust")
 
     def __init__(self, kernel: Kernel, stage: str, atoms: AtomRules, trust: bool) -> None:
         self.kernel, self.stage, self.atoms, self.trust = kernel, stage, atoms, trust
         self.known: set[Value] = set()
-        self.op: Op | None = None
         kept = kernel.attrs.get(KEPT_MEMORY, 0)
         if type(kept) is not int or kept < 0:
             raise VerifyError(
@@ -108,44 +106,44 @@ class _Walk:
         """Checks the kernel."""
         try:
             self.atoms.check_kernel()
-            self._blocks()
         except FlyError as e:
-            raise e.at(self.kernel.loc if self.op is None else self.op.loc) from None
-
-    def _blocks(self) -> None:
-        """Visits every block; one with a nested region is left for it and taken up again after it."""
-        known, trust = self.known, self.trust
-        # (block, next operation, the values defined in it, nesting depth)
-        stack: list[tuple[Block, int, list[Value], int]] = [(self.kernel.body, 0, [], 0)]
+            raise e.at(self.kernel.loc) from None
+        # (block, where to go on in it, nesting depth); a block with a nested region is left for it and taken up again.
+        stack: list[tuple[Block, int, int]] = [(self.kernel.body, 0, 0)]
         while stack:
-            block, at, defined, depth = stack.pop()
-            ops, count = block.ops, len(block.ops)
-            # Arguments are known from the start, results of an operation with regions after these.
-            fresh = ops[at - 1].results if at else block.args
-            while True:
-                if fresh:
-                    known.update(fresh)
-                    defined += fresh
-                if at == count:
-                    known.difference_update(defined)
-                    break
-                op = self.op = ops[at]
-                at += 1
+            block, start, depth = stack.pop()
+            op = self._block(block, start)
+            if op is not None:
+                stack.append((block, block.ops.index(op, start) + 1, depth))
+                self._enter(op, depth + 1)
+                stack.extend((r, 0, depth + 1) for r in reversed(op.regions))
+
+    def _block(self, block: Block, start: int) -> Op | None:
+        """Checks the operations of a block up to the first that has regions, and returns that."""
+        known, trust, ops = self.known, self.trust, block.ops
+        learn, special = known.update, _SPECIAL.get
+        # Results of an operation with regions are known after these.
+        learn(ops[start - 1].results if start else block.args)
+        op = None
+        try:
+            for op in ops[start:] if start else ops:
                 if trust and op.checked and op.parent is block:
                     for v in op.operands:
                         if v not in known:
                             raise self._undefined(op, v)
-                    special = _SPECIAL.get(op.name)
-                    if special is not None:
-                        special(self, op, at == count)
                 else:
-                    self._op(op, block, at == count)
+                    self._op(op, block)
+                rule = special(op.name)
+                if rule is not None:
+                    rule(self, op)
                 if op.regions:
-                    stack.append((block, at, defined, depth))
-                    self._enter(op, depth + 1)
-                    stack.extend((r, 0, [], depth + 1) for r in reversed(op.regions))
-                    break
-                fresh = op.results
+                    return op
+                learn(op.results)
+        except FlyError as e:
+            raise e.at(self.kernel.loc if op is None else op.loc) from None
+        if block is not self.kernel.body:
+            known.difference_update(block.args, *[o.results for o in ops])
+        return None
 
     def _enter(self, op: Op, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -153,7 +151,7 @@ class _Walk:
         if any(r.parent is not op for r in op.regions):
             raise op.fail("a region belongs to another operation", "make a new block for it")
 
-    def _op(self, op: Op, block: Block, last: bool) -> None:
+    def _op(self, op: Op, block: Block) -> None:
         if op.parent is not block:
             raise op.fail("the operation stands in a block that does not hold it", "append it to one block only")
         trusted = self.trust and op.checked
@@ -166,12 +164,10 @@ class _Walk:
         if not trusted:
             op.verify()
             op.checked = True
-        special = _SPECIAL.get(op.name)
-        if special is not None:
-            special(self, op, last)
 
-    def _terminator(self, op: Op, last: bool) -> None:
-        if not last:
+    def _terminator(self, op: Op) -> None:
+        ops = op.parent.ops if op.parent is not None else []
+        if not ops or ops.index(op) != len(ops) - 1:
             raise op.fail("does not end its block", "nothing may follow it")
         in_region = op.parent is not None and op.parent.parent is not None
         if (type(op) is Return) == in_region:
@@ -179,25 +175,25 @@ class _Walk:
             fix = "end the kernel with gpu.return, a region with scf.yield"
             raise op.fail(f"stands in the wrong place: it {where}", fix)
 
-    def _expanded(self, op: Op, last: bool) -> None:
+    def _expanded(self, op: Op) -> None:
         if self.stage != "fly":
             raise op.fail(f"is not legal at stage {self.stage}", "expand it first (passes.expand)")
-        self._atom(op, last)
+        self.atoms.check(op)
 
-    def _alloca(self, op: Op, last: bool) -> None:
+    def _alloca(self, op: Op) -> None:
         self.may_keep -= 1
         if self.may_keep < 0:
             raise op.fail("register memory is left at stage ssa", _PROMOTE)
 
-    def _memory_call(self, op: Op, last: bool) -> None:
+    def _memory_call(self, op: Op) -> None:
         if self.stage == "ssa" and not self.kernel.attrs.get(KEPT_MEMORY):
             for i, v in enumerate(op.operands):
                 if isinstance(v.type, MemRefType) and v.type.space == "register":
                     raise op.fail(f"operand {i} is register memory at stage ssa", _PROMOTE)
-        self._atom(op, last)
+        RULES[op.name](self.atoms, op)
 
-    def _atom(self, op: Op, last: bool) -> None:
-        self.atoms.check(op)
+    def _atom(self, op: Op) -> None:
+        RULES[op.name](self.atoms, op)
 
     def _undefined(self, op: Op, v: Value) -> VerifyError:
         """Says why a value may not be used here."""
@@ -240,7 +236,7 @@ def _all_blocks(kernel: Kernel) -> list[Block]:
     return out
 
 
-_SPECIAL: dict[str, Callable[[_Walk, Op, bool], None]] = {
+_SPECIAL: dict[str, Callable[[_Walk, Op], None]] = {
     **dict.fromkeys(RULES, _Walk._atom),
     **dict.fromkeys(("scf.yield", "scf.condition", "gpu.return"), _Walk._terminator),
     **dict.fromkeys(_EXPANDED, _Walk._expanded),
