@@ -28,11 +28,11 @@ class StaticViews:
 
     def of(self, ptr: Value, layout: Layout) -> _Views:
         """The views of a static layout from a pointer, as seen from the builder's block."""
-        key = (id(self._b.block), ptr, layout)
+        home = self._b.home([ptr])
+        key = (id(home), ptr, layout)
         found = self._views.get(key)
         if found is None:
             base, known = ptr_parts(ptr)
-            home = self._b.home([ptr])
             pointers = self._pointers.get((id(home), base))
             if pointers is None:
                 pointers = self._pointers[id(home), base] = _Pointers(self._b, base, home)
