@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 _DROPPABLE = frozenset({"fly.ptr.load", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui"})
 _REGIONS = frozenset({"scf.if", "scf.for", "scf.while"})
 _ENDS = frozenset({"scf.yield", "scf.condition"})
+_OPTIONAL = _DROPPABLE | _REGIONS | _ENDS
 
 
 def eliminate_dead(kernel: Kernel) -> None:
@@ -30,11 +31,16 @@ class _Liveness:
         self.ops: set[Op] = set()
         self._blocks: set[Block] = {kernel.body}
         self._work: list[Value] = []
-        for op in kernel.walk():
-            if op.pure or op.name in _ENDS or op.name in _REGIONS or op.name in _DROPPABLE:
-                continue
-            self._op(op)
+        self._effects(kernel.body)
         self._drain()
+
+    def _effects(self, block: Block) -> None:
+        """Marks the operations that are needed whoever uses their results."""
+        for op in block.ops:
+            if not (op.pure or op.name in _OPTIONAL):
+                self._op(op)
+            for region in op.regions:
+                self._effects(region)
 
     def _op(self, op: Op) -> None:
         """Marks an operation and everything that decides whether it runs."""
@@ -66,16 +72,25 @@ class _Liveness:
             self._work.append(v)
 
     def _drain(self) -> None:
-        work = self._work
+        work, ops, values, blocks = self._work, self.ops, self.values, self._blocks
         while work:
             v = work.pop()
             owner = v.owner
             if isinstance(owner, Block):
                 self._argument(owner, v.index)
-                continue
-            self._op(owner)
-            if owner.regions:
+            elif owner.regions:
+                self._op(owner)
                 self._sources(owner, v.index)
+            elif owner not in ops:
+                if owner.parent not in blocks:
+                    self._op(owner)
+                    continue
+                # What _op does, for most operations.
+                ops.add(owner)
+                for needed in owner.operands:
+                    if needed not in values:
+                        values.add(needed)
+                        work.append(needed)
 
     def _sources(self, op: Op, index: int) -> None:
         if op.name == "scf.if":

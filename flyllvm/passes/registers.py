@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..ir.core import Kernel, Op, Value
+    from ..ir.core import Block, Kernel, Op, Value
 
 
 class Root:
@@ -79,8 +79,7 @@ class Registers:
         self._together: dict[tuple[Root, ...], None] = {}
         self._accessed: set[int] = set()
         self._counts: dict[object, int | None] = {}
-        for op in kernel.walk():
-            self._visit(op)
+        self._block(kernel.body)
         self._spread()
         for root in self._roots.values():
             if root.ok:
@@ -124,15 +123,18 @@ class Registers:
 
     # --- the analysis ----------------------------------------------------------------------------
 
-    def _visit(self, op: Op) -> None:
-        name = op.name
-        handler = _VISITORS.get(name)
-        if handler is not None:
-            handler(self, op)
-            return
-        if self._roots and not name.startswith(_NUMBERS):
-            for v in op.operands:
-                self._spoil(v)
+    def _block(self, block: Block) -> None:
+        visitor = _VISITORS.get
+        for op in block.ops:
+            name = op.name
+            handler = visitor(name)
+            if handler is not None:
+                handler(self, op)
+            elif not name.startswith(_NUMBERS):
+                for v in op.operands:
+                    self._spoil(v)
+                for region in op.regions:
+                    self._block(region)
 
     def _spread(self) -> None:
         """Operands of one mma call are promoted together or not at all."""
@@ -160,16 +162,17 @@ class Registers:
         if isinstance(type_, t.MemRefType):
             root = Root(type_.elem, int(cosize(type_.layout)))
             self._roots[id(op.result)] = root
-            self._set_span(op.result, root, 0, type_)
+            count = self._count(type_)
+            if count is not None:
+                self._spans[id(op.result)] = (root, 0, count)
 
-    def _set_span(self, memref: Value, root: Root, offset: int, type_: t.MemRefType) -> None:
+    def _count(self, type_: t.MemRefType) -> int | None:
+        """Elements of a memref that is one run, see ``contiguous``."""
         layout = type_.layout
         if layout in self._counts:
-            count = self._counts[layout]
-        else:
-            count = self._counts[layout] = contiguous(layout)
-        if count is not None:
-            self._spans[id(memref)] = (root, offset, count)
+            return self._counts[layout]
+        count = self._counts[layout] = contiguous(layout)
+        return count
 
     def _iter(self, op: Op) -> None:
         memref = op.operands[0]
@@ -187,15 +190,20 @@ class Registers:
             if known is None:
                 at[0].ok = False
             else:
-                self._places[id(op.result)] = (at[0], at[1] + known)
+                self._places[id(op.results[0])] = (at[0], at[1] + known)
 
     def _view(self, op: Op) -> None:
         at = self._places.get(id(op.operands[0]))
-        if at is not None and isinstance(op.result.type, t.MemRefType):
-            # A view that is not contiguous only matters when an atom uses it: kept as a place.
-            self._set_span(op.result, *at, op.result.type)
-            if id(op.result) not in self._spans:
-                self._places[id(op.result)] = at
+        if at is None:
+            return
+        result = op.results[0]
+        if isinstance(result.type, t.MemRefType):
+            count = self._count(result.type)
+            if count is None:
+                # A view that is not contiguous only matters when an atom uses it: kept as a place.
+                self._places[id(result)] = at
+            else:
+                self._spans[id(result)] = (*at, count)
 
     def _access(self, op: Op, at: tuple[Root, int] | None, count: int, write: bool) -> None:
         if at is None:

@@ -42,28 +42,28 @@ class Rewriter:
     def remap(self, op: Op) -> None:
         """Puts replaced values into the operands."""
         mapping = self._map
-        for v in op.operands:
-            if v in mapping:
-                op.operands = [mapping.get(v, v) for v in op.operands]
-                op.checked = False
-                break
+        op.operands = [mapping.get(v, v) for v in op.operands]
+        op.checked = False
 
     def _block(self, block: Block) -> None:
         old, block.ops = block.ops, []
-        builder, handlers, mapping = self.b, self.handlers, self._map
+        builder, handler_of, mapping = self.b, self.handlers.get, self._map
+        keep = block.ops.append
         outer = builder.block
         builder.enter(block)
         for op in old:
-            if mapping:
-                self.remap(op)
+            for v in op.operands:
+                if v in mapping:
+                    self.remap(op)
+                    break
             builder.loc = op.loc
             if op.regions:
                 self.region_op(op)
-                block.append(op)
+                keep(op)
                 continue
-            handler = handlers.get(op.name)
+            handler = handler_of(op.name)
             if handler is None:
-                block.append(op)
+                keep(op)
             else:
                 handler(op)
         builder.block = outer
@@ -75,4 +75,4 @@ class Rewriter:
 
     def keep(self, op: Op) -> None:
         """Leaves an operation as it is (for a handler that decides not to replace it)."""
-        self.b.block.append(op)
+        self.b.block.ops.append(op)

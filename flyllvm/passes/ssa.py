@@ -145,12 +145,16 @@ class Promoter(Rewriter):
 
     def _copy(self, op: Op) -> None:
         atom, src, dst, *rest = op.operands
-        source, target = self.regs.span(src), self.regs.span(dst)
-        if source is None and target is None:
+        regs = self.regs
+        cell, to_cell = regs.cells.get(id(src)), regs.cells.get(id(dst))
+        source = regs.span(src) if cell is None else None
+        target = regs.span(dst)
+        if cell is None and source is None and target is None:
             self.keep(op)
             return
         pred = self._pred(rest[0]) if rest else None
-        operands = [atom, src if source is None else self.read(*source)]
+        held = src if source is None else self.read(*source)
+        operands = [atom, held if cell is None else self._cell(*cell)]
         segments = [1, 0, 0, 0]
         results: list[t.Type] = []
         if target is None:
@@ -166,8 +170,10 @@ class Promoter(Rewriter):
                 segments[3] = 1
         made = self.b.emit("fly.copy_atom_call_ssa", operands, results, {"segments": tuple(segments)})
         self._trust(made)
-        if target is not None:
-            self.write(target[0], target[1], made.result)
+        if to_cell is not None:
+            self.env[to_cell] = made.results[0]
+        elif target is not None:
+            self.write(target[0], target[1], made.results[0])
 
     def _trust(self, made: Op) -> None:
         """The first call of an atom on operands of these types is verified for all of them."""
