@@ -33,6 +33,8 @@ _UNIFORM = ("readfirstlane", "readlane", "ballot", "workgroup.id", "s.", "kernar
 # Without operands that differ, lanes still get results of their own.
 _PER_LANE = ("mbcnt", "workitem.id", "interp.", "lds.", "live.mask", "ps.live", "cvt.scale.")
 
+# Calls that were checked, by name, signature and target; as many as there are overloads, at most.
+_CALLS: dict[tuple[str, ...], IntrinsicCall] = {}
 _TABLE: list[str] = []
 _ARCHS: dict[str, int] = {}
 
@@ -190,6 +192,14 @@ def check_call(name: str, result: str, args: Sequence[str], target: Target) -> I
         CodegenError: Unknown name, or another signature.
         TargetError: The target lacks it.
     """
+    key = (name, result, target.processor, str(target.wave_size), *args)
+    call = _CALLS.get(key)
+    if call is None:
+        call = _CALLS[key] = _checked(name, result, args, target)
+    return call
+
+
+def _checked(name: str, result: str, args: Sequence[str], target: Target) -> IntrinsicCall:
     if not name.startswith(_PREFIX):
         short = name.removeprefix("llvm.")
         while short and short not in GENERIC:
