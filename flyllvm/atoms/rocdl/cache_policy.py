@@ -10,9 +10,12 @@ prints for it.  Bits that LLVM drops in silence (8, 32, ... on gfx942) are refus
 from __future__ import annotations
 
 from ...errors import AtomError, ParseError
+from ..copy_op import CopyAtomOp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import ClassVar
+
     from ...target import Target
 
 _FLAGS = {1: {"glc": 1}, 2: {"slc": 2}}
@@ -98,6 +101,30 @@ class CachePolicy:
         if 7 in fields and bits & 7 == _RESERVED_FOR_LOADS and is_store is False:
             raise AtomError(f"cache policy {bits}: hint 7 is for stores only", fix=_legal(target, fields))
         return bits
+
+
+class CachedCopy(CopyAtomOp):
+    """A copy with a cache policy; stands before the base class that says whether it has state.
+
+    Attributes:
+        cache: Cache policy: raw bits or names.
+        stores: Direction, as of `CachePolicy.bits`; ``None`` where the operands decide.
+    """
+
+    __slots__ = ()
+
+    cache: CachePolicy
+    stores: ClassVar[bool | None] = None
+
+    def check_target(self, target: Target) -> None:
+        """Checks that the target has the instruction and that the cache policy means something there.
+
+        Raises:
+            TargetError: The target lacks the instruction, or this width of it.
+            AtomError: The cache policy has no meaning there.
+        """
+        super().check_target(target)
+        self.cache.bits(target, self.stores)
 
 
 def names(target: Target) -> dict[str, int]:

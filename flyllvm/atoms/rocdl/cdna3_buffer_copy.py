@@ -18,12 +18,11 @@ from ...ir.protocols import register_payload
 from ...state import AtomStateField, StateStruct
 from ..copy_op import StatefulCopy
 from ..spelling import parse_width
-from .cache_policy import CachePolicy
+from .cache_policy import CachedCopy, CachePolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...ir.protocols import Emitter, LLValue, MemOperand
-    from ...target import Target
 
 SOFFSET = AtomStateField("soffset", t.I32, default=0, doc="added to the address of every lane", units="elements")
 
@@ -64,7 +63,7 @@ class BufferRow:
 ROWS = {row[0]: BufferRow(*row) for row in _TABLE}
 
 
-class BufferCopy(StatefulCopy):
+class BufferCopy(CachedCopy, StatefulCopy):
     """A copy between a buffer descriptor and registers, one lane at a time.
 
     Args:
@@ -97,15 +96,6 @@ class BufferCopy(StatefulCopy):
     def intrinsic(self) -> str:
         """Full name of the load; the store is the same with ``store``."""
         return f"llvm.amdgcn.raw.ptr.buffer.load.{self.row.suffix}"
-
-    def check_target(self, target: Target) -> None:
-        """Checks that the cache policy means something there.
-
-        Raises:
-            AtomError: It does not.
-        """
-        super().check_target(target)
-        self.cache.bits(target, None)
 
     def check_operands(self, src: t.PtrType, dst: t.PtrType) -> None:
         """One side is behind a buffer descriptor, the other in registers.

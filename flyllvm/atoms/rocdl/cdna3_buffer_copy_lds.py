@@ -25,7 +25,7 @@ from ...ir.protocols import MemOperand, register_payload
 from ...state import AtomStateField, StateStruct
 from ..copy_op import StatefulCopy, guard
 from ..spelling import parse_width
-from .cache_policy import CachePolicy
+from .cache_policy import CachedCopy, CachePolicy
 from .cdna3_buffer_copy import SOFFSET, buffer_address
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ _TABLE = (
 _ROWS: dict[int, tuple[str, tuple[str, ...]]] = {bits: (instruction, targets) for bits, instruction, targets in _TABLE}
 
 
-class BufferCopyLds(StatefulCopy):
+class BufferCopyLds(CachedCopy, StatefulCopy):
     """A copy from behind a buffer descriptor to LDS.
 
     Args:
@@ -71,6 +71,7 @@ class BufferCopyLds(StatefulCopy):
 
     mnemonic = "fly_rocdl.cdna3.buffer_copy_lds"
     spaces = (("buffer_desc", "shared"),)
+    stores = False
     state = StateStruct("cdna3.buffer_copy_lds", SOFFSET, IMM_OFFSET)
     #: Instruction and processors by bits.
     rows = _ROWS
@@ -98,16 +99,6 @@ class BufferCopyLds(StatefulCopy):
         if legal:
             return f"on {target.processor}: {', '.join(legal)}"
         return f"{target.processor} cannot load into LDS directly: copy through registers (buffer_copy, universal_copy)"
-
-    def check_target(self, target: Target) -> None:
-        """Checks that the target has the width and that the cache policy means something there.
-
-        Raises:
-            TargetError: The target lacks the width.
-            AtomError: The cache policy has no meaning there.
-        """
-        super().check_target(target)
-        self.cache.bits(target, False)
 
     def check_operands(self, src: t.PtrType, dst: t.PtrType) -> None:
         """Buffer descriptor to plain LDS.

@@ -21,7 +21,7 @@ from ...ir.protocols import MemOperand, register_payload
 from ...state import StateStruct
 from ..copy_op import StatelessCopy, guard
 from ..spelling import parse_width
-from .cache_policy import CachePolicy
+from .cache_policy import CachedCopy, CachePolicy
 from .cdna3_buffer_copy import SOFFSET
 from .cdna3_buffer_copy_lds import IMM_OFFSET, BufferCopyLds, lds_base, refuse_swizzle
 
@@ -47,7 +47,7 @@ class BufferLoadAsyncLds(BufferCopyLds):
     rows = {bits: (f"buffer_load_{name}", _TARGETS) for bits, name in _WIDTHS}
 
 
-class GlobalLoadAsyncLds(StatelessCopy):
+class GlobalLoadAsyncLds(CachedCopy, StatelessCopy):
     """A copy from global memory to LDS; see the module for the waits.
 
     Args:
@@ -62,6 +62,7 @@ class GlobalLoadAsyncLds(StatelessCopy):
 
     mnemonic = "fly_rocdl.cdna4.global_load_async_lds"
     spaces = (("global", "shared"),)
+    stores = False
     targets = _TARGETS
 
     def __init__(self, bits: int, cache: int | str | CachePolicy = 0) -> None:
@@ -81,16 +82,6 @@ class GlobalLoadAsyncLds(StatelessCopy):
     def alternatives(self, target: Target) -> str:
         """What moves memory to LDS on other chips."""
         return f"{target.processor}: copy through registers, or cdna3.buffer_copy_lds<32> on gfx90a and gfx942"
-
-    def check_target(self, target: Target) -> None:
-        """Checks that the target has the instruction and that the cache policy means something there.
-
-        Raises:
-            TargetError: The target lacks the instruction.
-            AtomError: The cache policy has no meaning there.
-        """
-        super().check_target(target)
-        self.cache.bits(target, False)
 
     def check_operands(self, src: t.PtrType, dst: t.PtrType) -> None:
         """Global memory to plain LDS.

@@ -30,7 +30,7 @@ from ...layout import Layout
 from ...state import AtomStateField, StateStruct
 from ..copy_op import StatefulCopy, guard
 from ..spelling import options, split_params
-from .cache_policy import CachePolicy
+from .cache_policy import CachedCopy, CachePolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _state(rank: int) -> StateStruct:
 _STATES = {rank: _state(rank) for rank in range(1, MAX_RANK + 1)}
 
 
-class Tdm(StatefulCopy):
+class Tdm(CachedCopy, StatefulCopy):
     """A tensor copy; see the module for the spelling and the state.
 
     Args:
@@ -186,16 +186,6 @@ class Tdm(StatefulCopy):
     def alternatives(self, target: Target) -> str:
         """What moves tiles elsewhere."""
         return f"{target.processor} has no tensor data mover: copy with a tiled copy"
-
-    def check_target(self, target: Target) -> None:
-        """Checks that the target has the instruction and that the cache policy means something there.
-
-        Raises:
-            TargetError: The target lacks the instruction.
-            AtomError: The cache policy has no meaning there.
-        """
-        super().check_target(target)
-        self.cache.bits(target, None)
 
     def check_operands(self, src: t.PtrType, dst: t.PtrType) -> None:
         """Global to shared memory or back, plain, of the atom's element type.
