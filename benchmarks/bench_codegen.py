@@ -15,27 +15,16 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from clock import median_ms
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
 
 EMIT_MS, WORKER_RATIO = 8.0, 1.25
 RUNS = 15
-
-
-def median_ms(work: Callable[[], object]) -> float:
-    """Median CPU time of one call, warm, in milliseconds."""
-    work()
-    times = []
-    for _ in range(RUNS):
-        start = time.process_time_ns()
-        work()
-        times.append(time.process_time_ns() - start)
-    return sorted(times)[RUNS // 2] / 1e6
 
 
 def children_ms(command: list[str], environment: dict[str, str]) -> float:
@@ -85,8 +74,8 @@ def emission() -> tuple[dict[str, float], dict[str, str]]:
     plain = Options(debug=False)
     texts = {"lines": emit_module(module, target), "plain": emit_module(module, target, plain)}
     times = {
-        "emit_ms": median_ms(lambda: emit_module(module, target)),
-        "emit_without_lines_ms": median_ms(lambda: emit_module(module, target, plain)),
+        "emit_ms": median_ms(lambda: emit_module(module, target), RUNS),
+        "emit_without_lines_ms": median_ms(lambda: emit_module(module, target, plain), RUNS),
     }
     return times, texts
 

@@ -14,9 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+from clock import median_ms
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -27,17 +27,6 @@ FIXTURES = ROOT / "tests" / "fixtures" / "codeobject"
 NAMES = ("vector_add_gfx942", "gemm_gfx942", "three_kernels_gfx942", "debug_lines")
 GEMM_LINK_MS = 2.0
 RUNS = 200
-
-
-def median_ms(work: Callable[[], object]) -> float:
-    """Median CPU time of one call, warm, in milliseconds."""
-    work()
-    times = []
-    for _ in range(RUNS):
-        start = time.process_time_ns()
-        work()
-        times.append(time.process_time_ns() - start)
-    return sorted(times)[RUNS // 2] / 1e6
 
 
 def import_ms() -> float:
@@ -65,8 +54,8 @@ def main() -> int:
         image = link(data)
         rows[name] = {
             "object_bytes": len(data),
-            "link_ms": round(median_ms(lambda data=data: link(data)), 3),
-            "inspect_ms": round(median_ms(lambda image=image: inspect(image)), 3),
+            "link_ms": round(median_ms(lambda data=data: link(data), RUNS), 3),
+            "inspect_ms": round(median_ms(lambda image=image: inspect(image), RUNS), 3),
         }
     result = {"fixtures": rows, "import_ms": round(import_ms(), 2), "budget_gemm_link_ms": GEMM_LINK_MS}
     if "--json" in sys.argv:
