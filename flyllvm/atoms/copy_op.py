@@ -15,6 +15,7 @@ from .base import Atom, Stateful, Stateless, describe_state
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import ClassVar
 
     from ..ir.protocols import Emitter, LLValue
     from ..ir.types import PtrType
@@ -168,6 +169,49 @@ class CopyAtomOp(Atom):
             "bytes": self.bit_size // 8,
             "spaces": [list(pair) for pair in self.spaces],
         }
+
+
+class MemoryMove(CopyAtomOp):
+    """A copy between two memories that no register passes through; a false lane leaves its destination as it is.
+
+    Attributes:
+        operands: What it moves between, for errors.
+    """
+
+    __slots__ = ()
+
+    operands: ClassVar[str]
+
+    def prepare(
+        self, em: Emitter, state: LLValue | None, src: MemOperand, dst: MemOperand
+    ) -> tuple[str, list[LLValue]]:
+        """The intrinsic, named without ``llvm.``, and its arguments.
+
+        They are made before the predicate's branch: what a wave shares is taken from its first lane, and behind the
+        branch that may be another one.
+        """
+        raise AtomError(f"{self.name} does not say what moves {self.operands}", fix="define prepare() in its class")
+
+    def emit_atom_call_ssa(
+        self,
+        em: Emitter,
+        state: LLValue | None,
+        src: MemOperand | LLValue,
+        dst: MemOperand | ll.LLType,
+        pred: LLValue | None,
+        old: LLValue | None,
+    ) -> LLValue | None:
+        """The SSA form, in which both operands stay in memory."""
+        if not isinstance(src, MemOperand) or not isinstance(dst, MemOperand):
+            raise AtomError(f"{self.name} moves no registers", fix=f"pass {self.operands}")
+        if pred is None or pred.const != 0:
+            name, args = self.prepare(em, state, src, dst)
+            guard(em, pred, lambda: _call(em, name, args))
+        return None
+
+
+def _call(em: Emitter, name: str, args: list[LLValue]) -> None:
+    em.intrinsic(name, ll.VOID, args)
 
 
 def guard(em: Emitter, pred: LLValue | None, body: Callable[[], None]) -> None:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from ..errors import AtomError
 from ..ir import types as t
 from ..ir.protocols import register_payload
-from ..layout import Layout
-from .base import ONE_THREAD
 from .copy_op import StatelessCopy
-from .mma_op import StatelessMma
-from .spelling import parse_mma, parse_width
+from .scalar_fma import ScalarFma, parse_fma
+from .spelling import parse_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +69,10 @@ class UniversalCopy(StatelessCopy):
         em.store(value, dst)
 
 
-class UniversalFma(StatelessMma):
+FMA_TYPES = {str(elem): elem for elem in (t.F16, t.BF16, t.F32, t.F64)}
+
+
+class UniversalFma(ScalarFma):
     """``d = a * b + c`` by one thread: a multiplication and an addition that LLVM may contract into one.
 
     Raises:
@@ -82,20 +83,8 @@ class UniversalFma(StatelessMma):
 
     mnemonic = "fly.universal_fma"
 
-    def __init__(self, elem: t.ScalarType | str) -> None:
-        found = FMA_TYPES.get(str(elem))
-        if found is None:
-            raise AtomError(f"universal_fma on {elem}", fix=f"use one of: {', '.join(FMA_TYPES)}")
-        self.params = f"1x1x1, ({found}, {found}) -> {found}"
-        self.shape_mnk = (1, 1, 1)
-        self.blocks = 1
-        self.types = (found, found, found, found)
-        self.layout_a = self.layout_b = self.layout_c = Layout((1, 1), (1, 1))
-
-    @property
-    def thr_layout(self) -> Layout:
-        """One thread."""
-        return ONE_THREAD
+    elements = FMA_TYPES
+    word = "universal_fma"
 
     def emit_atom_call_ssa(self, em: Emitter, state: LLValue | None, a: LLValue, b: LLValue, c: LLValue) -> LLValue:
         """``contract`` lets the target round once; it need not."""
@@ -106,24 +95,10 @@ class UniversalFma(StatelessMma):
         return super().describe() | {"flops": 2, "bytes": self.types[0].bits // 2}
 
 
-FMA_TYPES = {str(elem): elem for elem in (t.F16, t.BF16, t.F32, t.F64)}
-
-
 def parse_copy(params: str) -> UniversalCopy:
     """The atom of ``128``."""
     bits, _ = parse_width(UniversalCopy.mnemonic, params)
     return UniversalCopy(bits)
-
-
-def parse_fma(params: str) -> UniversalFma:
-    """The atom of ``1x1x1, (f32, f32) -> f32``."""
-    shape, elements, _ = parse_mma(UniversalFma.mnemonic, params)
-    if shape != (1, 1, 1) or len(set(elements)) != 1:
-        raise AtomError(
-            f"!{UniversalFma.mnemonic}<{params}>: one thread computes 1x1x1 in one type",
-            fix=f"write <1x1x1, ({elements[2]}, {elements[2]}) -> {elements[2]}>",
-        )
-    return UniversalFma(elements[0])
 
 
 def atoms() -> list[UniversalCopy | UniversalFma]:
@@ -132,4 +107,4 @@ def atoms() -> list[UniversalCopy | UniversalFma]:
 
 
 register_payload(UniversalCopy.mnemonic, parse_copy)
-register_payload(UniversalFma.mnemonic, parse_fma)
+register_payload(UniversalFma.mnemonic, lambda params: parse_fma(UniversalFma, params))

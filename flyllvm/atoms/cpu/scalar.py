@@ -11,11 +11,9 @@ from __future__ import annotations
 from ...errors import AtomError
 from ...ir import types as t
 from ...ir.protocols import register_payload
-from ...layout import Layout
-from ..base import ONE_THREAD
 from ..copy_op import StatelessCopy
-from ..mma_op import StatelessMma
-from ..spelling import parse_mma, parse_width
+from ..scalar_fma import ScalarFma, parse_fma
+from ..spelling import parse_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ class CpuCopy(StatelessCopy):
         em.store(value, dst)
 
 
-class CpuFma(StatelessMma):
+class CpuFma(ScalarFma):
     """A fused multiply-add of one thread.
 
     Args:
@@ -72,20 +70,8 @@ class CpuFma(StatelessMma):
     mnemonic = "fly_cpu.fma"
     targets = TARGETS
 
-    def __init__(self, elem: t.ScalarType | str) -> None:
-        found = TYPES.get(str(elem))
-        if found is None:
-            raise AtomError(f"cpu.fma on {elem}", fix=f"use one of: {', '.join(TYPES)}")
-        self.params = f"1x1x1, ({found}, {found}) -> {found}"
-        self.shape_mnk = (1, 1, 1)
-        self.blocks = 1
-        self.types = (found, found, found, found)
-        self.layout_a = self.layout_b = self.layout_c = Layout((1, 1), (1, 1))
-
-    @property
-    def thr_layout(self) -> Layout:
-        """One thread."""
-        return ONE_THREAD
+    elements = TYPES
+    word = "cpu.fma"
 
     @property
     def intrinsic(self) -> str:
@@ -103,21 +89,10 @@ def parse_copy(params: str) -> CpuCopy:
     return CpuCopy(bits)
 
 
-def parse_fma(params: str) -> CpuFma:
-    """The atom of ``1x1x1, (f64, f64) -> f64``."""
-    shape, elements, _ = parse_mma(CpuFma.mnemonic, params)
-    if shape != (1, 1, 1) or len(set(elements)) != 1:
-        raise AtomError(
-            f"!{CpuFma.mnemonic}<{params}>: one thread computes 1x1x1 in one type",
-            fix=f"write <1x1x1, ({elements[2]}, {elements[2]}) -> {elements[2]}>",
-        )
-    return CpuFma(elements[0])
-
-
 def atoms() -> list[CpuCopy | CpuFma]:
     """One atom for each width and type."""
     return [*(CpuCopy(bits) for bits in WIDTHS), *(CpuFma(elem) for elem in TYPES)]
 
 
 register_payload(CpuCopy.mnemonic, parse_copy)
-register_payload(CpuFma.mnemonic, parse_fma)
+register_payload(CpuFma.mnemonic, lambda params: parse_fma(CpuFma, params))

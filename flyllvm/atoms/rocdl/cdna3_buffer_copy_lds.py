@@ -23,7 +23,7 @@ from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
 from ...state import AtomStateField, StateStruct
-from ..copy_op import StatefulCopy, guard
+from ..copy_op import MemoryMove, StatefulCopy
 from ..spelling import parse_width
 from .cache_policy import CachedCopy, CachePolicy
 from .cdna3_buffer_copy import SOFFSET, buffer_address
@@ -56,7 +56,7 @@ _TABLE = (
 _ROWS: dict[int, tuple[str, tuple[str, ...]]] = {bits: (instruction, targets) for bits, instruction, targets in _TABLE}
 
 
-class BufferCopyLds(CachedCopy, StatefulCopy):
+class BufferCopyLds(CachedCopy, MemoryMove, StatefulCopy):
     """A copy from behind a buffer descriptor to LDS.
 
     Args:
@@ -71,6 +71,7 @@ class BufferCopyLds(CachedCopy, StatefulCopy):
 
     mnemonic = "fly_rocdl.cdna3.buffer_copy_lds"
     spaces = (("buffer_desc", "shared"),)
+    operands = "a buffer and an LDS operand"
     stores = False
     state = StateStruct("cdna3.buffer_copy_lds", SOFFSET, IMM_OFFSET)
     #: Instruction and processors by bits.
@@ -113,23 +114,10 @@ class BufferCopyLds(CachedCopy, StatefulCopy):
             )
         refuse_swizzle(self.name, dst)
 
-    def emit_atom_call_ssa(
-        self,
-        em: Emitter,
-        state: LLValue | None,
-        src: MemOperand | LLValue,
-        dst: MemOperand | ll.LLType,
-        pred: LLValue | None,
-        old: LLValue | None,
-    ) -> LLValue | None:
-        """Both operands stay in memory; a false lane leaves its LDS as it is.
-
-        The LDS base is taken before the predicate's branch: behind it the first lane may be another one.
-        """
-        if not isinstance(src, MemOperand) or not isinstance(dst, MemOperand):
-            raise AtomError(f"{self.name} moves no registers", fix="pass a buffer and an LDS operand")
-        if pred is not None and pred.const == 0:
-            return None
+    def prepare(
+        self, em: Emitter, state: LLValue | None, src: MemOperand, dst: MemOperand
+    ) -> tuple[str, list[LLValue]]:
+        """The load: a wave's lanes write one after the other from its first lane's place."""
         size = self.bit_size // 8
         if size < DWORD and em.alignment(dst) < DWORD:
             raise AtomError(
@@ -141,9 +129,7 @@ class BufferCopyLds(CachedCopy, StatefulCopy):
         imm = em.extract_value(state, self.state.index("imm_offset")) if state is not None else em.const(ll.I32, 0)
         offset = self.state.check_constant("imm_offset", imm.const)
         tail = [em.const(ll.I32, n) for n in (offset, self.cache.bits(em.target, False))]
-        args = [rsrc, base, em.const(ll.I32, size), voffset, soffset, *tail]
-        guard(em, pred, lambda: _call(em, args))
-        return None
+        return INTRINSIC, [rsrc, base, em.const(ll.I32, size), voffset, soffset, *tail]
 
     def describe(self) -> dict[str, object]:
         """The row as ``flyllvm atoms --json`` prints it."""
@@ -168,10 +154,6 @@ def lds_base(em: Emitter, dst: MemOperand, size: int) -> LLValue:
     """Where the wave's first lane writes in LDS, the same value in all lanes; ``size`` in bytes a lane."""
     base = em.address(dst, size)
     return base if base.uniform else em.intrinsic("amdgcn.readfirstlane.p3", ll.ptr(3), [base])
-
-
-def _call(em: Emitter, args: list[LLValue]) -> None:
-    em.intrinsic(INTRINSIC, ll.VOID, args)
 
 
 def parse(params: str) -> BufferCopyLds:

@@ -19,7 +19,7 @@ from ...errors import AtomError
 from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
 from ...state import StateStruct
-from ..copy_op import StatelessCopy, guard
+from ..copy_op import MemoryMove, StatelessCopy
 from ..spelling import parse_width
 from .cache_policy import CachedCopy, CachePolicy
 from .cdna3_buffer_copy import SOFFSET
@@ -47,7 +47,7 @@ class BufferLoadAsyncLds(BufferCopyLds):
     rows = {bits: (f"buffer_load_{name}", _TARGETS) for bits, name in _WIDTHS}
 
 
-class GlobalLoadAsyncLds(CachedCopy, StatelessCopy):
+class GlobalLoadAsyncLds(CachedCopy, MemoryMove, StatelessCopy):
     """A copy from global memory to LDS; see the module for the waits.
 
     Args:
@@ -62,6 +62,7 @@ class GlobalLoadAsyncLds(CachedCopy, StatelessCopy):
 
     mnemonic = "fly_rocdl.cdna4.global_load_async_lds"
     spaces = (("global", "shared"),)
+    operands = "a global and an LDS operand"
     stores = False
     targets = _TARGETS
 
@@ -95,30 +96,14 @@ class GlobalLoadAsyncLds(CachedCopy, StatelessCopy):
             )
         refuse_swizzle(self.name, dst)
 
-    def emit_atom_call_ssa(
-        self,
-        em: Emitter,
-        state: LLValue | None,
-        src: MemOperand | LLValue,
-        dst: MemOperand | ll.LLType,
-        pred: LLValue | None,
-        old: LLValue | None,
-    ) -> LLValue | None:
-        """Both operands stay in memory; the LDS base is taken before the predicate's branch."""
-        if not isinstance(src, MemOperand) or not isinstance(dst, MemOperand):
-            raise AtomError(f"{self.name} moves no registers", fix="pass a global and an LDS operand")
-        if pred is not None and pred.const == 0:
-            return None
+    def prepare(
+        self, em: Emitter, state: LLValue | None, src: MemOperand, dst: MemOperand
+    ) -> tuple[str, list[LLValue]]:
+        """The load: a wave's lanes write one after the other from its first lane's place."""
         size = self.bit_size // 8
         base = lds_base(em, dst, size)
         tail = [em.const(ll.I32, n) for n in (size, 0, self.cache.bits(em.target, False))]
-        args = [em.address(src, size), base, *tail]
-
-        def call() -> None:
-            em.intrinsic(INTRINSIC, ll.VOID, args)
-
-        guard(em, pred, call)
-        return None
+        return INTRINSIC, [em.address(src, size), base, *tail]
 
     def describe(self) -> dict[str, object]:
         """The row as ``flyllvm atoms --json`` prints it."""

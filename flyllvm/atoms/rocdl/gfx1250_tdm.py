@@ -28,7 +28,7 @@ from ...ir import lltype as ll, types as t
 from ...ir.protocols import MemOperand, register_payload
 from ...layout import Layout
 from ...state import AtomStateField, StateStruct
-from ..copy_op import StatefulCopy, guard
+from ..copy_op import MemoryMove, StatefulCopy
 from ..spelling import options, split_params
 from .cache_policy import CachedCopy, CachePolicy
 
@@ -72,7 +72,7 @@ def _state(rank: int) -> StateStruct:
 _STATES = {rank: _state(rank) for rank in range(1, MAX_RANK + 1)}
 
 
-class Tdm(CachedCopy, StatefulCopy):
+class Tdm(CachedCopy, MemoryMove, StatefulCopy):
     """A tensor copy; see the module for the spelling and the state.
 
     Args:
@@ -94,6 +94,7 @@ class Tdm(CachedCopy, StatefulCopy):
     targets = ("gfx1250",)
     wave = 32
     spaces = (("global", "shared"), ("shared", "global"))
+    operands = "a global and an LDS operand"
     state: StateStruct
 
     def __init__(
@@ -222,31 +223,17 @@ class Tdm(CachedCopy, StatefulCopy):
             word |= 1 << 20 | interval.bit_length() - 2 << 22 | amount - 1 << 25
         return word
 
-    def emit_atom_call_ssa(
-        self,
-        em: Emitter,
-        state: LLValue | None,
-        src: MemOperand | LLValue,
-        dst: MemOperand | ll.LLType,
-        pred: LLValue | None,
-        old: LLValue | None,
-    ) -> LLValue | None:
-        """The descriptor in scalar registers, and one instruction for the wave."""
-        if not isinstance(src, MemOperand) or not isinstance(dst, MemOperand) or state is None:
-            raise AtomError(f"{self.name} moves memory and has state", fix="pass two memory operands and the state")
-        if pred is not None and pred.const == 0:
-            return None
+    def prepare(
+        self, em: Emitter, state: LLValue | None, src: MemOperand, dst: MemOperand
+    ) -> tuple[str, list[LLValue]]:
+        """The descriptor in scalar registers; one instruction serves the wave."""
+        if state is None:
+            raise AtomError(f"{self.name} has state", fix="pass the atom's state")
         loads = dst.type.space == "shared"
         far, near = (src, dst) if loads else (dst, src)
         groups = Descriptor(em, self, state, loads).groups(em.address(far, 1), em.address(near, 1))
         cache = em.const(ll.I32, self.cache.bits(em.target, not loads))
-        name = (_LOAD if loads else _STORE) + self._suffix
-
-        def call() -> None:
-            em.intrinsic(name, ll.VOID, [*groups, cache])
-
-        guard(em, pred, call)
-        return None
+        return (_LOAD if loads else _STORE) + self._suffix, [*groups, cache]
 
     def describe(self) -> dict[str, object]:
         """The row as ``flyllvm atoms --json`` prints it."""
