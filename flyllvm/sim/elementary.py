@@ -71,6 +71,18 @@ class Ops(Protocol):
     def mask(self, i: Value, number: int) -> Value:
         """An integer and a constant, bit by bit."""
 
+    def total(self, i: Value, j: Value) -> Value:
+        """The sum of integers."""
+
+    def either(self, i: Value, j: Value) -> Value:
+        """The bits that one of two integers has."""
+
+    def above(self, i: Value, number: int) -> Value:
+        """Whether an integer is greater than a constant."""
+
+    def pick(self, condition: Value, yes: Value, no: Value) -> Value:
+        """One of two integers."""
+
 
 class NumpyOps:
     """`Ops` on arrays."""
@@ -78,8 +90,8 @@ class NumpyOps:
     const = staticmethod(np.float64)
     add, sub, mul, div = np.add, np.subtract, np.multiply, np.divide
     rint, floor, less, same = np.rint, np.floor, np.less, np.equal
-    select = staticmethod(np.where)
-    plus, mask = np.add, np.bitwise_and
+    select = pick = staticmethod(np.where)
+    plus, mask, total, either, above = np.add, np.bitwise_and, np.add, np.bitwise_or, np.greater
 
     def integer(self, a: Value) -> Value:
         """A double without fraction as an integer."""

@@ -227,18 +227,19 @@ class Up:
         return done[:, :, 0].copy() if self.count == 1 else done
 
 
-def _stochastic_half(kind: str, half: int) -> core.Prepared:
+class StochasticHalf:
     """cvt.sr.bf16.f32 and cvt.sr.f16.f32: a value into one half of ``old``."""
 
-    def run(old: AnyArray, value: AnyArray, random: AnyArray) -> AnyArray:
-        out = old.copy()
-        if kind == "bf16":
-            out[:, :, half] = numerics.encode_bf16_stochastic(value, random)
-        else:
-            out[:, :, half] = numerics.encode_f16_stochastic(value, random)
-        return out
+    __slots__ = ("half", "kind")
 
-    return run
+    def __init__(self, kind: str, half: int) -> None:
+        self.kind, self.half = kind, half
+
+    def __call__(self, old: AnyArray, value: AnyArray, random: AnyArray) -> AnyArray:
+        out = old.copy()
+        encode = numerics.encode_bf16_stochastic if self.kind == "bf16" else numerics.encode_f16_stochastic
+        out[:, :, self.half] = encode(value, random)
+        return out
 
 
 def _make(
@@ -318,7 +319,7 @@ def _intrinsics() -> dict[str, core.Intrinsic]:
             immediates: tuple[int, ...], wave: int, target: Target, name: str = name, kind: str = kind
         ) -> core.Prepared:
             core.check_flag(name, "the half to write", immediates[0])
-            return _stochastic_half(kind, immediates[0])
+            return StochasticHalf(kind, immediates[0])
 
         found.append(core.Intrinsic(name, _950, (32, 64), {3: "half"}, 0, build_half))
     return {i.name: i for i in found}

@@ -89,13 +89,22 @@ def _e5m3(kind: str, count: int, immediates: tuple[int, ...], wave: int, target:
     return Down(numerics.UE5M3, "f32", count, place, scaled=False, stochastic=kind == "random")
 
 
-def _stochastic_pair(kind: str, immediates: tuple[int, ...], wave: int, target: Target) -> core.Prepared:
-    def run(first: AnyArray, second: AnyArray, random: AnyArray) -> AnyArray:
-        encode = numerics.encode_bf16_stochastic if kind == "bf16" else numerics.encode_f16_stochastic
+class StochasticPair:
+    """cvt.sr.pk.bf16.f32 and cvt.sr.pk.f16.f32."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __call__(self, first: AnyArray, second: AnyArray, random: AnyArray) -> AnyArray:
+        encode = numerics.encode_bf16_stochastic if self.kind == "bf16" else numerics.encode_f16_stochastic
         pair: AnyArray = np.stack([encode(first, random), encode(second, next_random(random))], axis=2)
         return pair
 
-    return run
+
+def _stochastic_pair(kind: str, immediates: tuple[int, ...], wave: int, target: Target) -> core.Prepared:
+    return StochasticPair(kind)
 
 
 def _intrinsics() -> dict[str, core.Intrinsic]:

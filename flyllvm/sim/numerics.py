@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SimError
+from . import elementary, small_codes
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -40,17 +41,17 @@ class SmallFloat:
             infinity, and the last code is NaN.
         table: Value of each code, float32.  Shape: ``(2**bits,)``.
         table64: The same values, float64.
-        max: Largest finite value.
+        max: Largest finite value; ``max_code`` is its code.
         min_normal: Smallest positive normal value.
     """
 
     __slots__ = (
-        "_positive",
         "bias",
         "bits",
         "exponent_bits",
         "mantissa_bits",
         "max",
+        "max_code",
         "min_normal",
         "name",
         "specials",
@@ -71,8 +72,8 @@ class SmallFloat:
         with np.errstate(invalid="ignore"):
             self.table = self.table64.astype(np.float32)
         half = self.table64[: 1 << (exponent_bits + mantissa_bits)]
-        self._positive = half[np.isfinite(half)]
-        self.max = float(self._positive[-1])
+        positive = half[np.isfinite(half)]
+        self.max_code, self.max = len(positive) - 1, float(positive[-1])
         self.min_normal = 2.0 ** (1 - bias)
 
     def _values(self) -> F64:
@@ -120,11 +121,7 @@ class SmallFloat:
 
         A NaN becomes ``nan_code`` with its sign; formats without NaN give it the code of ``+max``.
         """
-        number = np.asarray(values, np.float64)
-        quantum = self._quantum(number)
-        with np.errstate(invalid="ignore"):
-            rounded = np.rint(np.abs(number) / quantum) * quantum
-        return self._code(number, rounded, saturate)
+        return self._codes(values, saturate, None)
 
     def encode_stochastic(self, values: AnyArray, random: AnyArray, *, saturate: bool = False) -> U8:
         """Codes after stochastic rounding of float32 values: the dropped mantissa bits plus random bits may carry.
@@ -134,35 +131,14 @@ class SmallFloat:
 
         Source: CDNA3 ISA manual, V_CVT_SR_FP8_F32 and V_CVT_SR_BF8_F32 (random bits 31:12 and 31:11).
         """
+        return self._codes(values, saturate, np.asarray(random).astype(np.int64) & 0xFFFFFFFF)
+
+    def _codes(self, values: AnyArray, saturate: bool, random: AnyArray | None) -> U8:
         number = np.asarray(values, np.float64)
-        dropped = 23 - self.mantissa_bits
-        fraction = (np.asarray(random).astype(np.uint64) & 0xFFFFFFFF) >> (32 - dropped)
-        quantum = self._quantum(number)
-        with np.errstate(invalid="ignore"):
-            rounded = np.floor(np.abs(number) / quantum + np.ldexp(fraction.astype(np.float64), -dropped)) * quantum
-        return self._code(number, rounded, saturate)
-
-    def _quantum(self, number: F64) -> F64:
-        """Distance between neighbouring representable values around each number."""
-        exponent = np.frexp(number)[1] - 1
-        quantum: F64 = np.ldexp(1.0, np.maximum(exponent, 1 - self.bias) - self.mantissa_bits)
-        return quantum
-
-    def _code(self, number: F64, rounded: F64, saturate: bool) -> U8:
-        code = np.searchsorted(self._positive, np.minimum(rounded, self.max)).astype(np.int64)
-        sign, nan, nan_code = np.signbit(number), np.isnan(number), self.nan_code
-        if nan_code is None:
-            code, sign = np.where(nan, len(self._positive) - 1, code), sign & ~nan
-        else:
-            if not saturate:
-                infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
-                code = np.where(rounded > self.max, infinity if self.specials == "ieee" else nan_code, code)
-            code = np.where(nan, nan_code, code)
-            if self.specials == "unsigned":
-                return code.astype(np.uint8)
-            if self.specials == "fnuz":  # no minus zero, and its code is the one NaN
-                sign = sign & (code != 0) & (code != nan_code)
-        return (code | (sign.astype(np.int64) << (self.bits - 1))).astype(np.uint8)
+        with np.errstate(all="ignore"):
+            codes = small_codes.encode(elementary.NUMPY, self, np.atleast_1d(number), saturate, random)
+        done: U8 = codes.astype(np.uint8).reshape(number.shape)
+        return done
 
 
 E4M3FN = SmallFloat("float8_e4m3fn", 4, 3, 7, "fn")
@@ -261,14 +237,9 @@ def encode_f16_stochastic(values: AnyArray, random: AnyArray) -> NDArray[np.floa
     Source: CDNA4 ISA manual, V_CVT_SR_F16_F32.
     """
     number = np.asarray(values, np.float64)
-    exponent = np.maximum(np.frexp(number)[1] - 1, -14)
-    quantum = np.ldexp(1.0, exponent - 10)
-    fraction = (np.asarray(random).astype(np.uint64) & 0xFFFFFFFF) >> 19
+    words = np.asarray(random).astype(np.int64) & 0xFFFFFFFF
     with np.errstate(all="ignore"):
-        size = np.floor(np.abs(number) / quantum + np.ldexp(fraction.astype(np.float64), -13)) * quantum
-        rounded: NDArray[np.float16] = np.where(np.isfinite(number), np.copysign(size, number), number).astype(
-            np.float16
-        )
+        rounded: NDArray[np.float16] = small_codes.half_stochastic(elementary.NUMPY, number, words).astype(np.float16)
     return rounded
 
 

@@ -13,6 +13,12 @@ def integer_of(v: Values, t: str, a: str) -> str:
     return v.cast("bitcast", t, a, f"i{bits_of(t)}")
 
 
+def signed_literal(number: int, width: int) -> int:
+    """A number as LLVM writes a constant of that width."""
+    low = number & ((1 << width) - 1)
+    return low - (1 << width) if low >> (width - 1) else low
+
+
 def split(v: Values, t: str, a: str, pieces: list[str]) -> list[str]:
     """A part as narrower ones, the lowest bits first."""
     whole, width = integer_of(v, t, a), bits_of(t)

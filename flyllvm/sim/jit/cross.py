@@ -82,6 +82,13 @@ class Lanes:
             self.g.w.branch(runs, going, "strange")
             self.g.w.start(going)
 
+    def whole_wave(self) -> None:
+        """Leaves the run to the NumPy engine where a lane of the wave does not run."""
+        if self.g.masked or self.g.block < self.g.lanes:
+            w, going = self.g.w, self.g.w.fresh("whole")
+            w.branch(w.emit(f"icmp eq i{self.g.wave_size} {self.running_bits()}, -1"), going, "strange")
+            w.start(going)
+
     def table(self, numbers: list[int]) -> str:
         """The number of this lane's place in a constant table, as i64."""
         name = "@table_" + "_".join(str(n).replace("-", "m") for n in numbers)

@@ -122,6 +122,22 @@ class TextOps:
         """An integer and a constant, bit by bit."""
         return self.v.op("and", "i64", i, self.v.const("i64", number))
 
+    def total(self, i: str, j: str) -> str:
+        """The sum of integers."""
+        return self.v.op("add", "i64", i, j)
+
+    def either(self, i: str, j: str) -> str:
+        """The bits that one of two integers has."""
+        return self.v.op("or", "i64", i, j)
+
+    def above(self, i: str, number: int) -> str:
+        """Whether an integer is greater than a constant."""
+        return self.v.op("icmp sgt", "i64", i, self.v.const("i64", number))
+
+    def pick(self, condition: str, yes: str, no: str) -> str:
+        """One of two integers."""
+        return self.v.select(condition, "i64", yes, no)
+
 
 def _shared(name: str) -> FnOf:
     fn = elementary.FUNCTIONS[name]

@@ -9,6 +9,7 @@ from .. import matrix
 from ..ir import Inst
 from ..matrix_core import Product
 from ..matrix_scaled import ScaledProduct
+from . import small
 from .parts import NotCovered, Part
 from .product_code import Kind, function_text
 from .steps import Step
@@ -45,21 +46,21 @@ class MatrixStep(Step):
 
 
 def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
-    """The parts of the result of a matrix instruction (or dot product or conversion, which are not covered)."""
+    """The parts of the result of a matrix instruction or of a conversion."""
     program = b.program
-    if not matrix.ignores_exec(name):
-        raise NotCovered(f"@{inst.callee}")
     positions = matrix.immediate_positions(name)
     immediates = tuple(b.number(inst.operands[p], "a modifier") for p in positions)
     try:
         prepared = matrix.prepare(name, immediates, wave_size=program.target.wave_size, target=program.target)
     except SimError as e:
         raise NotCovered(e.what) from None
+    operands = [b.parts(o) for i, o in enumerate(inst.operands) if i not in positions]
+    if matrix.flops(name) == 0:
+        return small.lower(b, inst, prepared, operands)
     if not isinstance(prepared, Product) or type(prepared) not in (Product, ScaledProduct):  # not the sparse ones
         raise NotCovered(f"@{inst.callee}")
     literals = [b.literal(inst.operands[p]) for p in matrix.literal_positions(name)]
     scaled = isinstance(prepared, ScaledProduct) and not (prepared.unscaled_at_zero and literals == [0, 0])
-    operands = [b.parts(o) for i, o in enumerate(inst.operands) if i not in positions]
     operands = operands if scaled else operands[:3]
     words = [name, *map(str, immediates), *(f"{len(o)}{o[0].type}" for o in operands)]
     spelled = "_".join("".join(c if c.isalnum() else "_" for c in word) for word in words)
