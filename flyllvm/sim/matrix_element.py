@@ -25,9 +25,10 @@ class Element:
         is_float: Whether the LLVM argument has this very float type (otherwise it is an integer carrier).
         widen: ``widen(picked, out)`` writes picked elements (of ``dtype``, or codes of narrow formats) as float64.
         min_normal: Smallest normal magnitude, for the rows that flush denormals.
+        fmt: The format of a small float.
     """
 
-    __slots__ = ("bits", "dtype", "is_float", "min_normal", "name", "widen")
+    __slots__ = ("bits", "dtype", "fmt", "is_float", "min_normal", "name", "widen")
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Element:
         *,
         is_float: bool = False,
         min_normal: float = 0.0,
+        fmt: numerics.SmallFloat | None = None,
     ) -> None:
         self.name = name
         self.bits = bits
@@ -45,6 +47,7 @@ class Element:
         self.widen = widen
         self.is_float = is_float
         self.min_normal = min_normal
+        self.fmt = fmt
 
 
 def _cast(picked: AnyArray, out: F64) -> None:
@@ -67,7 +70,7 @@ def _from_table(table: F64) -> Callable[[AnyArray, F64], Any]:
 
 
 def _table_element(fmt: numerics.SmallFloat, name: str) -> Element:
-    return Element(name, fmt.bits, np.uint8, _from_table(fmt.table64))
+    return Element(name, fmt.bits, np.uint8, _from_table(fmt.table64), fmt=fmt)
 
 
 _NIBBLES = np.arange(16, dtype=np.float64)

@@ -14,7 +14,7 @@ from .text import Values
 Fn = Callable[..., list[str]]
 
 _INT = frozenset("add sub mul and or xor".split())
-_FLOAT = frozenset("fadd fsub fmul fdiv".split())
+_FLOAT = frozenset("fadd fsub fmul fdiv frem".split())
 
 
 def binary(op: str, t: ty.Type, flush: bool) -> Fn:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import intrinsics, matrix, types as ty
 from ..ir import Inst
-from . import atomic, buffer, cross, math
+from . import atomic, buffer, cross, math, packed
 from .forms import address_cast
 from .lower import Lowering
 from .parts import NotCovered, Part, part_types, scalar_type
@@ -196,6 +196,7 @@ TABLE: dict[str, Lower] = {
         for width, size in (("b8", 1), ("b32", 4), ("b64", 8), ("b128", 16))
     },
     **cross.TABLE,
+    **packed.TABLE,
     "ldexp": _ldexp,
     "amdgcn.ldexp": _ldexp,
     "amdgcn.mbcnt.lo": _mbcnt(0),

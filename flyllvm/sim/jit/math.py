@@ -310,6 +310,8 @@ ELEMENT: dict[str, tuple[int, FnOf]] = {
     "fma": (3, fma), "fmuladd": (3, fma),
     "sqrt": (1, in_double(sqrt)), "amdgcn.sqrt": (1, in_double(sqrt)),
     "amdgcn.rcp": (1, in_double(lambda v, a: v.op("fdiv", "double", _one(v), a))),
+    "amdgcn.rcp.iflag": (1, in_double(lambda v, a: v.op("fdiv", "double", _one(v), a))),
+    "amdgcn.fmad.ftz": (3, fma),
     "amdgcn.rsq": (1, in_double(lambda v, a: v.op("fdiv", "double", _one(v), sqrt(v, a)))),
     "amdgcn.fmed3": (3, native(_med3)), "amdgcn.fract": (1, native(_fract)),
     **{name: (1, _shared(name)) for name in elementary.FUNCTIONS},

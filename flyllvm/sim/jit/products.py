@@ -9,7 +9,8 @@ from .. import matrix
 from ..ir import Inst
 from ..matrix_core import Product
 from ..matrix_scaled import ScaledProduct
-from . import small
+from ..matrix_dot import FloatDot, IntegerDot
+from . import packed, small
 from .parts import NotCovered, Part
 from .product_code import Kind, function_text
 from .steps import Step
@@ -46,7 +47,7 @@ class MatrixStep(Step):
 
 
 def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
-    """The parts of the result of a matrix instruction or of a conversion."""
+    """The parts of the result of a matrix instruction a dot product or a conversion."""
     program = b.program
     positions = matrix.immediate_positions(name)
     immediates = tuple(b.number(inst.operands[p], "a modifier") for p in positions)
@@ -55,6 +56,8 @@ def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
     except SimError as e:
         raise NotCovered(e.what) from None
     operands = [b.parts(o) for i, o in enumerate(inst.operands) if i not in positions]
+    if isinstance(prepared, IntegerDot | FloatDot):
+        return packed.dot(b, inst, prepared, operands)
     if matrix.flops(name) == 0:
         return small.lower(b, inst, prepared, operands)
     if not isinstance(prepared, Product) or type(prepared) not in (Product, ScaledProduct):  # not the sparse ones
