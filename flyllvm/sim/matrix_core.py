@@ -9,8 +9,8 @@ Accumulation: products are exact in float64, the sum over K and the accumulator 
 rounded once to the accumulator's type (nearest, ties to even).  For integer-valued inputs this is exact.  Hardware
 rounds more often: gfx942 truncates aligned groups of 4 to 16 products to 24 fraction bits and rounds after each
 group, gfx90a rounds every addition, f32 and f64 rows are chains of fused multiply-adds.  The single rounding here is
-the centre of those results and depends on neither the order of K nor the host's BLAS (beyond float64's own rounding,
-which f64 rows do show).  A bf16 product beyond the float32 range is infinite on hardware and may cancel here.
+the centre of those results and depends on neither the order of K nor the host's BLAS, beyond float64's own rounding.
+Rows of f64, which show that, are summed in the order of K.  A bf16 product beyond the float32 range is infinite on hardware and may cancel here.
 
 Denormals are kept, except on gfx90a where the f16 and bf16 rows flush inputs, accumulator and result to zero.
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from ..errors import SimError
 from ..target import Target
-from .matrix_element import F64, AnyArray
+from .matrix_element import F64, F64E, AnyArray
 from .matrix_fragment import Fetch, Index, Store
 
 
@@ -85,7 +85,13 @@ class Product:
 
     def finish(self, scratch: Scratch, a: F64, b: F64, c: AnyArray) -> AnyArray:
         """Multiplies fetched matrices, adds the accumulator's registers and rounds."""
-        product = np.matmul(a, b, out=scratch.product)
+        if self.a.element is F64E:
+            product = scratch.product
+            product.fill(0.0)
+            for k in range(a.shape[-1]):
+                product += a[..., k : k + 1] * b[..., k : k + 1, :]
+        else:
+            product = np.matmul(a, b, out=scratch.product)
         if self.negate:
             np.negative(product, out=product)
         return self.c(product, c, scratch.spread)

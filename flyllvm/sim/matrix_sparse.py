@@ -64,6 +64,14 @@ class SparseIndex:
         self._bit = (first_bit + 2 * (place % count)).astype(np.uint64)
         self._group = 4 * (np.arange(place.shape[1]) // 2)
 
+    def lane_of(self, packed: int) -> int:
+        """The lane with the index of a packed value of row 0; those of the next rows follow."""
+        return int(self._lane[0, packed])
+
+    def bits_of(self, packed: int) -> tuple[int, int]:
+        """Where the indices of a packed value and the next one begin, in the lanes of all rows."""
+        return int(self._bit[0, packed]), int(self._bit[0, packed + 1])
+
     def __call__(self, raw: AnyArray) -> Index:
         """Dense k of every packed value.  Shape: ``(waves, rows, K/2)``."""
         if raw.ndim != 2 or raw.shape[1] != self.lanes or raw.dtype.kind not in "iu":

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..matrix_element import BF16, F16, F32, I8, U8, XF32, Element
+from ..matrix_element import BF16, F16, F32, F64E, I4, I8, U4, U8, XF32, Element
 from ..matrix_fragment import Fetch
 from .parts import NotCovered, bits_of, bytes_of, float_literal, literal_of
 from .text import Writer, suffix_of
 
 #: Formats that are widened by conversions; smaller floats go through a table.
-CONVERTED = (F16, BF16, F32, XF32, I8, U8)
+CONVERTED = (F16, BF16, F32, F64E, XF32, I8, U8, I4, U4)
+INTEGERS = (I8, U8, I4, U4)
 
 
 def can_read(element: Element) -> bool:
@@ -101,6 +102,10 @@ def _widen(w: Writer, element: Element, part: str, raw: str, count: int, shift: 
     def op(name: str, t: str, value: str, number: int) -> str:
         return w.emit(f"{name} <{count} x {t}> {value}, splat ({t} {number})")
 
+    if element in (I4, U4):
+        low = op("lshr", part, raw, shift) if shift else raw
+        word = low if part == "i32" else cast("trunc", part, low, "i32")
+        return op("ashr" if element is I4 else "lshr", "i32", op("shl", "i32", word, 28), 28)
     if element in (I8, U8):
         low = op("lshr", part, raw, shift) if shift else raw
         byte = low if part == "i8" else cast("trunc", part, low, "i8")
@@ -113,7 +118,7 @@ def _widen(w: Writer, element: Element, part: str, raw: str, count: int, shift: 
     if element is XF32:
         bits = op("and", "i32", cast("bitcast", "float", raw, "i32"), -0x2000)
         raw = cast("bitcast", "i32", bits, "float")
-    return cast("fpext", part, raw, "double")
+    return raw if part == "double" else cast("fpext", part, raw, "double")
 
 
 def without_denormals(w: Writer, count: int, t: str, value: str, least: float) -> str:

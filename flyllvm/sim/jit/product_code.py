@@ -11,11 +11,13 @@ import numpy as np
 
 from .. import types as ty
 from ..matrix_core import Product
-from ..matrix_element import BF16, F16, F32, I8, I32, U8
+from ..matrix_element import BF16, F16, F32, F64E, I32
 from ..matrix_scaled import ScaledProduct
+from ..matrix_sparse import SparseIndex, SparseProduct
 from . import arith
 from .operands import (
     CONVERTED,
+    INTEGERS,
     Codes,
     Runs,
     can_read,
@@ -27,7 +29,7 @@ from .operands import (
     without_denormals,
 )  # fmt: skip
 from .parts import NotCovered, bytes_of
-from .text import WIDTH, Values, Writer
+from .text import WIDTH, Values, Writer, suffix_of
 
 _MAX_UNROLL = 16
 
@@ -40,38 +42,39 @@ class Kind:
         blocks, m, n, k: Sizes.
         a, b: Rows of A by ``[block][k]`` along M, and of B by ``[block][k]`` along N.
         d: Rows of the result by ``[block][m]`` along N.
-        checks: The function tells whether copies of A or of B differ, which is a fault.
+        held_k: Values of K that registers hold of each row of A: half of them where A is ``sparse``.
+        unused: Numbers of the accumulator's registers that hold no element.
+        checks: The function tells whether copies of A or of B differ, or an index is not in order: a fault.
         scales: Rows of the scales of A and of B by block of K, with their codes; none where there are no scales.
         scale_blocks: Blocks of K that have a scale.
     """
 
     def __init__(self, name: str, product: Product, scaled: bool = False) -> None:
         a, b, c = product.a, product.b, product.c
-        if product.negate or c.negate or c.absolute or c.clamp or c.result is not c.element:
-            raise NotCovered("a matrix instruction with modifiers")
-        known = (F32, I32) if b.shape[-1] != WIDTH else (F32, I32, F16, BF16)
-        if not (can_read(a.element) and can_read(b.element)) or c.element not in known:
+        known = (F32, I32, F64E) if b.shape[-1] != WIDTH else (F32, I32, F64E, F16, BF16)
+        if not (can_read(a.element) and can_read(b.element)) or c.element not in known or c.result not in known:
             raise NotCovered(f"a matrix instruction of {a.element.name} with {c.element.name}")
-        if c.element is I32 and (a.element not in (I8, U8) or b.element not in (I8, U8)):
-            raise NotCovered(f"a matrix instruction of {a.element.name}")
-        if not c._all_used:
-            raise NotCovered("a matrix instruction that leaves registers out")
+        if (c.element is I32) != (a.element in INTEGERS and b.element in INTEGERS):
+            raise NotCovered(f"a matrix instruction of {a.element.name} with {c.element.name}")
         self.name, self.product = name, product
+        self.sparse = product.index if isinstance(product, SparseProduct) else None
         self.blocks: int = a.shape[0] if len(a.shape) == 3 else 1
         self.m: int = a.shape[-2]
-        self.k: int = a.shape[-1]
+        self.k: int = b.shape[-2]
+        self.held_k: int = a.shape[-1]
         self.n: int = b.shape[-1]
         if self.n & (self.n - 1):
             raise NotCovered("a matrix instruction of this shape")
-        in_a = a._flat.reshape(self.blocks, self.m, self.k).transpose(0, 2, 1)
+        in_a = a._flat.reshape(self.blocks, self.m, self.held_k).transpose(0, 2, 1)
         in_b = b._flat.reshape(self.blocks, self.k, self.n)
         self.a = Runs(in_a.reshape(-1, self.m), a.count)
         self.b = Runs(in_b.reshape(-1, self.n), b.count)
         where = np.empty(c._flat.size, np.int64)
-        where[c._flat] = np.arange(c._flat.size)
+        where[c._flat] = c._slots
         self.d = Runs(where.reshape(-1, self.n), c.count)
+        self.unused = sorted(set(range(c.count)) - set(self.d.value))
         self.integer = c.element is I32
-        self.checks = a.replicas > 1
+        self.checks = a.replicas > 1 or self.sparse is not None
         self.wide = "i32" if self.integer else "double"
         self.scales: list[tuple[Runs, Codes]] = []
         self.scale_blocks = 0
@@ -86,6 +89,13 @@ class Kind:
     def width(self) -> int:
         """Elements of a row that one vector of the host holds."""
         return min(self.n, 16 if self.integer else 8)
+
+    def result_type(self, part: str) -> str:
+        """Host type of the result's parts, for an accumulator's of type ``part``."""
+        store = self.product.c
+        return (
+            part if store.result is store.element else {"bf16": "i16", "f16": "half", "f32": "float"}[store.result.name]
+        )
 
     @property
     def rows(self) -> int:
@@ -102,6 +112,8 @@ def function_text(kind: Kind, types: list[list[str]]) -> list[str]:
     w.start("entry")
     rows_a, rows_b = kind.blocks * kind.k, kind.blocks * kind.k
     w.do(f"%A = alloca [{rows_a * kind.m} x {kind.wide}], align 64")
+    if kind.sparse is not None:
+        w.do(f"%S = alloca [{kind.held_k * kind.m} x {kind.wide}], align 64")
     w.do(f"%B = alloca [{rows_b * kind.n} x {kind.wide}], align 64")
     w.do(f"%P = alloca [{kind.blocks * kind.m * kind.n} x {kind.wide}], align 64")
     w.do(f"%first = mul i64 %wave, {kind.product.a.lanes}")
@@ -110,28 +122,30 @@ def function_text(kind: Kind, types: list[list[str]]) -> list[str]:
         w.do("store i1 false, ptr %differ")
     tables: list[str] = []
     for runs, fetch, group, part, target in (
-        (kind.a, kind.product.a, names[0], types[0][0], "%A"),
+        (kind.a, kind.product.a, names[0], types[0][0], "%A" if kind.sparse is None else "%S"),
         (kind.b, kind.product.b, names[1], types[1][0], "%B"),
     ):
-        if kind.checks:
+        if fetch.replicas > 1:
             compare_copies(w, fetch, group, part)
         if fetch.element in CONVERTED:
             widen_rows(w, kind.wide, runs, fetch, group, part, target)
         else:
             tables.append(look_up_rows(w, runs, Codes.of(fetch.element), group, part, target))
+    if kind.sparse is not None:
+        _spread(w, kind, kind.sparse, names[3], types[3][0])
     for i, (runs, codes) in enumerate(kind.scales):
         factors = w.emit(f"alloca [{kind.scale_blocks * runs.length} x double], align 64")
         tables.append(look_up_rows(w, runs, codes, names[3 + i], types[3 + i][0], factors))
         scale_rows(w, kind.k, kind.scale_blocks, runs.length, "%A" if i == 0 else "%B", factors)
     _multiply(w, kind)
-    _round(w, kind, names[2], outputs, types[2][0])
-    result = "i1" if kind.checks else "void"
+    _round(w, kind, names[2], outputs, types[2][0], kind.result_type(types[2][0]))
+    returned = "i1" if kind.checks else "void"
     w.do(f"ret i1 {w.emit('load i1, ptr %differ')}" if kind.checks else "ret void")
     params = ", ".join([*(f"ptr {p}" for p in pointers), "i64 %wave"])
     return [
         *w.declared,
         *dict.fromkeys(tables),
-        f"define internal {result} @{kind.name}({params}) noinline nounwind #0 {{",
+        f"define internal {returned} @{kind.name}({params}) noinline nounwind #0 {{",
         *w.lines,
         "}",
     ]
@@ -191,31 +205,90 @@ def _multiply(w: Writer, kind: Kind) -> None:
 def _sum(w: Writer, kind: Kind, vector: str, x: str, y: str, total: str) -> str:
     if kind.integer:
         return w.emit(f"add {vector} {total}, {w.emit(f'mul {vector} {x}, {y}')}")
+    if kind.product.a.element is F64E:
+        return w.emit(f"fadd {vector} {total}, {w.emit(f'fmul {vector} {x}, {y}')}")
     # The product is exact in double, so whether the host fuses it makes no difference.
     return w.emit(f"fadd contract {vector} {total}, {w.emit(f'fmul contract {vector} {x}, {y}')}")
 
 
-def _round(w: Writer, kind: Kind, c: list[str], d: list[str], part: str) -> None:
+def _round(w: Writer, kind: Kind, c: list[str], d: list[str], part: str, result: str) -> None:
     """Adds the accumulator and rounds."""
     size, count = (4 if kind.integer else 8), kind.n
     for row, (lane, value) in enumerate(zip(kind.d.lane, kind.d.value, strict=True)):
         product = w.emit(f"load <{count} x {kind.wide}>, ptr {w.at('%P', row * count * size)}, align 16")
         align = bytes_of(part)
         old = w.emit(f"load <{count} x {part}>, ptr {row_pointer(w, c, part, value, lane)}, align {align}")
-        out = w.emit(f"add <{count} x i32> {product}, {old}") if kind.integer else _add(w, kind, part, product, old)
-        w.do(f"store <{count} x {part}> {out}, ptr {row_pointer(w, d, part, value, lane)}, align {align}")
+        out = _add_integers(w, kind, product, old) if kind.integer else _add(w, kind, part, product, old)
+        align = bytes_of(result)
+        w.do(f"store <{count} x {result}> {out}, ptr {row_pointer(w, d, result, value, lane)}, align {align}")
+    whole = f"<{kind.product.a.lanes} x {part}>"
+    for value in kind.unused:
+        kept = f"<{kind.product.a.lanes} x i{8 * bytes_of(part)}> splat (i{8 * bytes_of(part)} -1)"
+        if kind.product.c.keep_unused:
+            place = row_pointer(w, c, part, value, 0)
+            kept = f"{whole} {w.emit(f'load {whole}, ptr {place}, align {bytes_of(part)}')}"
+        w.do(f"store {kept}, ptr {row_pointer(w, d, part, value, 0)}, align {bytes_of(part)}")
+
+
+def _add_integers(w: Writer, kind: Kind, product: str, old: str) -> str:
+    count = kind.n
+    if not kind.product.c.clamp:
+        return w.emit(f"add <{count} x i32> {product}, {old}")
+    return w.call(f"<{count} x i32>", f"llvm.sadd.sat.v{count}i32", *((f"<{count} x i32>", x) for x in (product, old)))
 
 
 def _add(w: Writer, kind: Kind, part: str, product: str, old: str) -> str:
     """The accumulator's elements plus a row of products, rounded once."""
     count, store = kind.n, kind.product.c
-    if part != "float":
-        v, t = Values(w, True, ""), ty.HALF if store.element is F16 else ty.BFLOAT
-        return arith.from_double(v, t, v.op("fadd", "double", product, arith.to_double(v, t, old)))
-    start = w.emit(f"fpext <{count} x float> {old} to <{count} x double>")
+    v, vector = Values(w, True, ""), f"<{count} x double>"
+    if kind.product.negate:
+        product = w.emit(f"fneg {vector} {product}")
     least = store.element.min_normal
+    if part == "float":
+        start = w.emit(f"fpext <{count} x float> {old} to {vector}")
+    else:
+        start = old if part == "double" else arith.to_double(v, _FLOATS[store.element.name], old)
     if store.flush:
         start = without_denormals(w, count, "double", start, least)
-    total = w.emit(f"fadd <{count} x double> {product}, {start}")
-    out = w.emit(f"fptrunc <{count} x double> {total} to <{count} x float>")
+    if store.absolute:
+        start = w.call(vector, f"llvm.fabs.{suffix_of(vector)}", (vector, start))
+    total = w.emit(f"{'fsub' if store.negate else 'fadd'} {vector} {product}, {start}")
+    if store.result is F64E:
+        return total
+    if store.result is not F32:
+        return arith.from_double(v, _FLOATS[store.result.name], total)
+    out = w.emit(f"fptrunc {vector} {total} to <{count} x float>")
     return without_denormals(w, count, "float", out, least) if store.flush else out
+
+
+_FLOATS = {"f16": ty.HALF, "bf16": ty.BFLOAT}
+
+
+def _spread(w: Writer, kind: Kind, index: SparseIndex, bases: list[str], part: str) -> None:
+    """The packed rows of A (``%S``) at the places in K that the index names, among zeros."""
+    size, m = (4 if kind.integer else 8), kind.m
+    w.declared["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"] = None
+    w.do(f"call void @llvm.memset.p0.i64(ptr %A, i8 0, i64 {kind.k * m * size}, i1 false)")
+    for pair in range(kind.held_k // 2):
+        lane, bits = index.lane_of(2 * pair), index.bits_of(2 * pair)
+        head, after, before = w.fresh("kept"), w.fresh("placed"), w.block
+        i, following = "%" + w.fresh("i"), "%" + w.fresh("i")
+        w.go(head)
+        w.start(head)
+        w.lines.append(f"  {i} = phi i64 [ 0, %{before} ], [ {following}, %{head} ]")
+        place = row_pointer(w, bases, part, 0, lane)
+        word = w.emit(f"load {part}, ptr {w.emit(f'getelementptr {part}, ptr {place}, i64 {i}')}")
+        word = word if part == "i64" else w.emit(f"zext {part} {word} to i64")
+        found = [w.emit(f"and i64 {w.emit(f'lshr i64 {word}, {bit}')}, 3") for bit in bits]
+        wrong = w.emit(f"icmp uge i64 {found[0]}, {found[1]}")
+        old = w.emit("load i1, ptr %differ")
+        w.do(f"store i1 {w.emit(f'or i1 {old}, {wrong}')}, ptr %differ")
+        for which, at in enumerate(found):
+            source = w.emit(f"add i64 {i}, {(2 * pair + which) * m}")
+            value = w.emit(f"load {kind.wide}, ptr {w.emit(f'getelementptr {kind.wide}, ptr %S, i64 {source}')}")
+            row = w.emit(f"mul i64 {w.emit(f'add i64 {at}, {4 * pair}')}, {m}")
+            target = w.emit(f"add i64 {row}, {i}")
+            w.do(f"store {kind.wide} {value}, ptr {w.emit(f'getelementptr {kind.wide}, ptr %A, i64 {target}')}")
+        w.lines.append(f"  {following} = add i64 {i}, 1")
+        w.branch(w.emit(f"icmp ult i64 {following}, {m}"), head, after)
+        w.start(after)

@@ -8,10 +8,11 @@ from ...errors import SimError
 from .. import matrix
 from ..ir import Inst
 from ..matrix_core import Product
-from ..matrix_scaled import ScaledProduct
 from ..matrix_dot import FloatDot, IntegerDot
+from ..matrix_scaled import ScaledProduct
+from ..matrix_sparse import SparseProduct
 from . import packed, small
-from .parts import NotCovered, Part
+from .parts import NotCovered, Part, bits_of
 from .product_code import Kind, function_text
 from .steps import Step
 
@@ -60,15 +61,19 @@ def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
         return packed.dot(b, inst, prepared, operands)
     if matrix.flops(name) == 0:
         return small.lower(b, inst, prepared, operands)
-    if not isinstance(prepared, Product) or type(prepared) not in (Product, ScaledProduct):  # not the sparse ones
+    if not isinstance(prepared, Product) or type(prepared) not in (Product, ScaledProduct, SparseProduct):
         raise NotCovered(f"@{inst.callee}")
     literals = [b.literal(inst.operands[p]) for p in matrix.literal_positions(name)]
     scaled = isinstance(prepared, ScaledProduct) and not (prepared.unscaled_at_zero and literals == [0, 0])
-    operands = operands if scaled else operands[:3]
+    if isinstance(prepared, SparseProduct):
+        if bits_of(operands[3][0].type) < prepared.index.bits or len(operands[3]) != 1:
+            raise NotCovered(f"an index of less than {prepared.index.bits} bits")
+    else:
+        operands = operands if scaled else operands[:3]
     words = [name, *map(str, immediates), *(f"{len(o)}{o[0].type}" for o in operands)]
     spelled = "_".join("".join(c if c.isalnum() else "_" for c in word) for word in words)
     kind = Kind(f"matrix_{spelled}", prepared, scaled)
     number = len(b.steps[b.node.index])
-    outputs = [Part(p.type, False, b.node.index, number) for p in operands[2]]
+    outputs = [Part(kind.result_type(p.type), False, b.node.index, number) for p in operands[2]]
     b.read([p for o in operands for p in o], b.add(MatrixStep(kind, operands, outputs)))
     return outputs
