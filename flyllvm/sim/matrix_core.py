@@ -10,7 +10,8 @@ rounded once to the accumulator's type (nearest, ties to even).  For integer-val
 rounds more often: gfx942 truncates aligned groups of 4 to 16 products to 24 fraction bits and rounds after each
 group, gfx90a rounds every addition, f32 and f64 rows are chains of fused multiply-adds.  The single rounding here is
 the centre of those results and depends on neither the order of K nor the host's BLAS, beyond float64's own rounding.
-Rows of f64, which show that, are summed in the order of K.  A bf16 product beyond the float32 range is infinite on hardware and may cancel here.
+Rows of f64, which show that, are summed in the order of K.  A bf16 product beyond the float32 range is infinite on
+hardware and may cancel here.
 
 Denormals are kept, except on gfx90a where the f16 and bf16 rows flush inputs, accumulator and result to zero.
 

@@ -93,9 +93,9 @@ class Kind:
     def result_type(self, part: str) -> str:
         """Host type of the result's parts, for an accumulator's of type ``part``."""
         store = self.product.c
-        return (
-            part if store.result is store.element else {"bf16": "i16", "f16": "half", "f32": "float"}[store.result.name]
-        )
+        if store.result is store.element:
+            return part
+        return {"bf16": "i16", "f16": "half", "f32": "float"}[store.result.name]
 
     @property
     def rows(self) -> int:

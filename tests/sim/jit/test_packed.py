@@ -40,14 +40,9 @@ CLASSES = [
 ]
 CLASSES += [call(f"amdgcn.class.{x}", "i1", [t, "i32"]) for x, t in (("f16", "half"), ("f32", "float"))]
 SUMS = [
-    (f"call {flags} {t} @llvm.vector.reduce.{op}.v4{x}({start}<4 x {t}> {{0}})", t, [f"<4 x {t}>", t])
+    (f"call {t} @llvm.vector.reduce.{op}.v4{x}({start}<4 x {t}> {{0}})", t, [f"<4 x {t}>", t])
     for x, t in (("f32", "float"), ("f16", "half"), ("bf16", "bfloat"), ("f64", "double"))
-    for op, flags, start in (
-        ("fadd", "", f"{t} {{1}}, "),
-        ("fmul", "", f"{t} {{1}}, "),
-        ("fmax", "", ""),
-        ("fmin", "", ""),
-    )
+    for op, start in (("fadd", f"{t} {{1}}, "), ("fmul", f"{t} {{1}}, "), ("fmax", ""), ("fmin", ""))
 ]
 DOTS = {
     "gfx942": [call("amdgcn.fdot2", "float", ["<2 x half>", "<2 x half>", "float"], ", i1 false"),
