@@ -11,6 +11,7 @@ from itertools import accumulate
 from math import gcd
 
 from . import types as t
+from .build_core import BuilderCore
 from .core import Value
 from .ops_arith import CASTS, FLOAT_BINARY, FLOAT_UNARY, INT_BINARY, INT_UNARY
 
@@ -19,28 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from .core import Block, Kernel, Op
-
     Index = int | Value
 
 
-class ArithBuilder:
-    """Mixin of ``Builder``: everything on numbers and vectors."""
-
-    kernel: Kernel
-    block: Block
-
-    if TYPE_CHECKING:
-        ints: dict[tuple[int, str], Value]
-        starts: dict[Value, list[int]]
-
-        def emit(
-            self,
-            name: str,
-            operands: Sequence[Value] = (),
-            result_types: Sequence[t.Type] = (),
-            attrs: dict[str, Any] | None = None,
-        ) -> Op: ...
+class ArithBuilder(BuilderCore):
+    """The part of ``Builder`` for everything on numbers and vectors."""
 
     # --- constants and conversions ---------------------------------------------------------------
 

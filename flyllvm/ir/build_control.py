@@ -6,6 +6,8 @@ from math import gcd
 
 from ..errors import VerifyError
 from . import types as t
+from .build_arith import ArithBuilder
+from .build_core import LOOPS
 from .core import Block, Op, Value
 from .facts import loop_index
 from .ops_control import Condition, For, If, While, Yield
@@ -13,38 +15,10 @@ from .ops_control import Condition, For, If, While, Yield
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from .build_arith import Index
-    from .core import Kernel
-    from .location import Location
-
-LOOPS = ("scf.for", "scf.while")
 
 
-class ControlBuilder:
-    """Mixin of ``Builder``: ``scf.if``, ``scf.for`` and ``scf.while``."""
-
-    kernel: Kernel
-    block: Block
-    loc: Location | None
-    _memo: dict[int, dict[tuple[Any, ...], Op]]
-
-    if TYPE_CHECKING:
-
-        def emit(
-            self,
-            name: str,
-            operands: Sequence[Value] = (),
-            result_types: Sequence[t.Type] = (),
-            attrs: dict[str, Any] | None = None,
-        ) -> Op: ...
-        def location(self) -> Location: ...
-        def enter(self, block: Block) -> None: ...
-        def same_width(self, *parts: Index) -> list[Value]: ...
-        def select(self, cond: Value, a: Value, b: Value) -> Value: ...
-        def andi(self, a: Value, b: Value) -> Value: ...
-        def ori(self, a: Value, b: Value) -> Value: ...
+class ControlBuilder(ArithBuilder):
+    """The part of ``Builder`` for ``scf.if``, ``scf.for`` and ``scf.while``."""
 
     def _open(self, cls: type[Op], operands: Sequence[Value], result_types: Sequence[t.Type], regions: int) -> Op:
         made = cls(operands, result_types, {}, [Block((), None, self.block.depth + 1) for _ in range(regions)])
@@ -146,8 +120,8 @@ class ControlBuilder:
 
     def _boolean(self, cond: Value, x: Value, y: Value) -> Value:
         if y.static_value() == 0:
-            return self.andi(cond, x)
-        return self.ori(cond, y) if x.static_value() == 1 else self.select(cond, x, y)
+            return self.binary("arith.andi", cond, x)
+        return self.binary("arith.ori", cond, y) if x.static_value() == 1 else self.select(cond, x, y)
 
     def for_(
         self,

@@ -7,7 +7,7 @@ from math import gcd
 from ..errors import FlyError, VerifyError
 from ..layout import Basis, ComposedLayout, Dyn, Layout, cosize, get_leaves, is_static
 from . import types as t
-from .build_index import known_index, split_constant
+from .build_index import IndexBuilder, known_index, split_constant
 from .core import Value
 
 TYPE_CHECKING = False
@@ -16,38 +16,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..layout import Swizzle, Tile
-    from ..target import Target
     from .build_index import Index
-    from .core import Block, Kernel, Op
-    from .location import Location
 
 
 _VIEW_TYPES: dict[tuple[str, object], t.MemRefType] = {}
 _VIEW_TYPES_LIMIT = 4096
 
 
-class FlyBuilder:
-    """Mixin of ``Builder``: the ``fly``, ``gpu`` and intrinsic operations."""
-
-    kernel: Kernel
-    block: Block
-    target: Target
-    _static_layouts: dict[object, Value]
-
-    if TYPE_CHECKING:
-
-        def emit(
-            self,
-            name: str,
-            operands: Sequence[Value] = (),
-            result_types: Sequence[t.Type] = (),
-            attrs: dict[str, Any] | None = None,
-        ) -> Op: ...
-        def location(self) -> Location: ...
-        def constant(self, value: Any, type: t.Type) -> Value: ...
-        def value(self, v: Index, type: t.Type = t.I32) -> Value: ...
-        def index_add(self, a: Index, b: Index) -> Index: ...
-        def to_width(self, v: Index, type: t.IntType) -> Value: ...
+class FlyBuilder(IndexBuilder):
+    """The part of ``Builder`` for ``fly``, ``gpu`` and intrinsic operations."""
 
     # --- ids and barriers ------------------------------------------------------------------------
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 from math import gcd
 
 from ..errors import TraceError, VerifyError
+from .build_arith import ArithBuilder
 from .core import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
-
-    from . import types as t
-    from .core import Op
 
     Index = int | Value
 
@@ -31,20 +29,8 @@ def _div_of(v: Index) -> int:
     return abs(v) if isinstance(v, int) else v.divisibility
 
 
-class IndexBuilder:
-    """Mixin of ``Builder``: index arithmetic."""
-
-    if TYPE_CHECKING:
-
-        def emit(
-            self,
-            name: str,
-            operands: Sequence[Value] = (),
-            result_types: Sequence[t.Type] = (),
-            attrs: dict[str, Any] | None = None,
-        ) -> Op: ...
-        def same_width(self, *parts: Index) -> list[Value]: ...
-        def cmpi(self, predicate: str, a: Value, b: Value) -> Value: ...
+class IndexBuilder(ArithBuilder):
+    """The part of ``Builder`` for index arithmetic."""
 
     # --- index arithmetic ------------------------------------------------------------------------
 
