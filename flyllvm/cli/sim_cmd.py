@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write the report as an HTML page; implies --profile")
     parser.add_argument("--checks", default="default", choices=("none", "default", "all"), help="which checkers run")
     parser.add_argument("--check-all", action="store_const", const="all", dest="checks", help="short for --checks all")
+    parser.add_argument("--fail-on-warnings", action="store_true", help="status 1 where the report has a warning")
     parser.add_argument(
         "--engine", default="auto", choices=("auto", "numpy", "jit"),
         help="jit runs most kernels as host code, with --checks none only (default: the one that pays)",
@@ -63,7 +64,8 @@ def run(ns: argparse.Namespace) -> int:
     """Runs the command.
 
     Returns:
-        0 without a fault, 1 where a comparison failed.  A fault in the kernel is raised as ``SimError``.
+        0 without a fault, 1 where a comparison failed, or a checker warned and --fail-on-warnings is given.  A fault in
+        the kernel is raised as ``SimError``.
     """
     from ..sim import UnsupportedError
 
@@ -146,6 +148,7 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
         ns, text, [a.value for a in arguments], checks=ns.checks, profile=profiled, engine=ns.engine,
         progress=_progress(), printf_to=sys.stderr if ns.json else None,
     )  # fmt: skip
+    warned = bool(report.warnings)
     report.matrix_cycles = matrix_cycles(report.instructions, report.target.partition(":")[0])
     if profiled:
         _add_resources(report, text, ns)
@@ -174,7 +177,7 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     for r in () if ns.json else failed:  # the JSON has them
         print(f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}", file=sys.stderr)
         print(f"  {r['stored_by']}", file=sys.stderr)
-    return 1 if failed else 0
+    return 1 if failed or (warned and ns.fail_on_warnings) else 0
 
 
 def _stored_by(
@@ -182,14 +185,17 @@ def _stored_by(
 ) -> None:
     """Says of each comparison that failed which instruction stored its first wrong element.
 
-    Where the run did not keep that, the kernel runs once more with all checks, which may find the cause itself.
+    Where the run did not keep that, the kernel runs once more with all checks, which may find the cause itself, or warn
+    of it: the warnings go into the report.
     """
     from ..errors import SimError
 
     said = ""
     if report.writers is None:
         try:
-            report = _run(ns, text, values, checks="all", printf_to=StringIO())
+            checked = _run(ns, text, values, checks="all", printf_to=StringIO())
+            report.warnings += [w for w in checked.warnings if w not in report.warnings]
+            report = checked
         except SimError as error:
             said = f"under --check-all: {error}"
     for r in results:

@@ -46,7 +46,7 @@ class Access:
 Resolver = Callable[[list[Any], "Machine"], Access]
 
 
-def _resolver(c: Compiler, inst: Inst, first: int, structured: bool) -> Resolver:
+def resolver(c: Compiler, inst: Inst, first: int, structured: bool) -> Resolver:
     """How to find the bytes of a buffer intrinsic whose descriptor is operand ``first``."""
     rsrc_type = inst.operands[first].type
     rsrc = c.slot(inst.operands[first])
@@ -220,7 +220,7 @@ def make_rsrc(c: Compiler, inst: Inst) -> list[Op]:
 
 def load(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
     """``raw/struct.(ptr.)buffer.load``."""
-    resolve = _resolver(c, inst, 0, structured)
+    resolve = resolver(c, inst, 0, structured)
     d, fetch = c.dest(inst), fetcher(inst, inst.type)
 
     def run(r: list[Any], m: Machine) -> None:
@@ -255,7 +255,7 @@ def scalar_load(c: Compiler, inst: Inst) -> list[Op]:
 
 def store(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
     """``raw/struct.(ptr.)buffer.store``."""
-    resolve = _resolver(c, inst, 1, structured)
+    resolve = resolver(c, inst, 1, structured)
     t, v = inst.operands[0].type, c.slot(inst.operands[0])
     component = component_of(t)
 
@@ -274,7 +274,7 @@ def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op
     names = {"swap": "xchg", "smin": "min", "smax": "max", "inc": "uinc_wrap", "dec": "udec_wrap",
              "cond.sub.u32": "usub_cond", "sub.clamp.u32": "usub_sat"}  # fmt: skip
     update = None if exchange else atomics.update_function(names.get(operation, operation), t)
-    resolve = _resolver(c, inst, 2 if exchange else 1, structured)
+    resolve = resolver(c, inst, 2 if exchange else 1, structured)
     slots = [c.slot(o) for o in inst.operands[: 2 if exchange else 1]]
     d = c.dest(inst)
     if update is None and not exchange:
@@ -328,19 +328,34 @@ def load_to_lds(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
     from . import dma
 
     size, imm = c.immediate(inst, 2), c.immediate(inst, len(inst.operands) - 2)
-    rsrc, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
-    words = isinstance(inst.operands[0].type, ty.VecType)
-    index = c.slot(inst.operands[3]) if structured else None
-    voffset, soffset = (c.slot(o) for o in inst.operands[4 if structured else 3 :][:2])
+    resolve, lds = lds_resolver(c, inst), c.slot(inst.operands[1])
     if size not in (1, 2, 4, 12, 16):
         raise SimError(f"'{c.program.text_of(inst)}': size {size} bytes", c.program.where(inst), "use 1, 2, 4, 12, 16")
 
     def run(r: list[Any], m: Machine) -> None:
-        offset = r[voffset].astype(np.int64) + r[soffset].astype(np.int64) + imm
-        descriptor = mem_ops.rsrc_from_words(r[rsrc]) if words else r[rsrc]
-        vindex = None if index is None else r[index]
-        access = resolve_access(m, inst, descriptor, vindex, np.broadcast_to(offset, m.shape))
+        access = resolve(r, m)
         raw = read_raw(m, inst, access, size, min(4, size))
         dma.write(m, inst, r[lds] + np.uint32(imm), raw, size, access.packed)
 
     return [*checks(c, inst, [0, 1, 3, 4], []), run]
+
+
+def is_structured(inst: Inst) -> bool:
+    """Whether a buffer intrinsic has an index beside its offset."""
+    return ".struct." in (inst.callee or "")
+
+
+def lds_resolver(c: Compiler, inst: Inst) -> Resolver:
+    """How to find the bytes that a ``buffer.load.lds`` copies."""
+    structured, imm = is_structured(inst), c.immediate(inst, len(inst.operands) - 2)
+    rsrc, index = c.slot(inst.operands[0]), c.slot(inst.operands[3]) if structured else None
+    words = isinstance(inst.operands[0].type, ty.VecType)
+    voffset, soffset = (c.slot(o) for o in inst.operands[4 if structured else 3 :][:2])
+
+    def resolve(r: list[Any], m: Machine) -> Access:
+        offset = r[voffset].astype(np.int64) + r[soffset].astype(np.int64) + imm
+        descriptor = mem_ops.rsrc_from_words(r[rsrc]) if words else r[rsrc]
+        vindex = None if index is None else r[index]
+        return resolve_access(m, inst, descriptor, vindex, np.broadcast_to(offset, m.shape))
+
+    return resolve

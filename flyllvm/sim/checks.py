@@ -15,13 +15,14 @@ class Checks:
         global_races: Races on global memory between workgroups and waves.
         overflow: Wrapping under nuw / nsw, and addresses that wrapped in 32 bits.
         uniformity: readfirstlane of differing values, descriptors that differ between lanes (warnings).
+        operands: Matrix operands whose rows disagree on the contraction index (warnings).
     """
 
-    __slots__ = ("alignment", "global_races", "lds", "overflow", "poison", "uniformity")
+    __slots__ = ("alignment", "global_races", "lds", "operands", "overflow", "poison", "uniformity")
 
     def __init__(self, *, default: bool, extra: bool) -> None:
         self.poison = self.lds = self.alignment = default
-        self.global_races = self.overflow = self.uniformity = extra
+        self.global_races = self.overflow = self.uniformity = self.operands = extra
 
 
 DEFAULT_CHECKS = Checks(default=True, extra=False)

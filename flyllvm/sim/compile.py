@@ -21,6 +21,7 @@ from .values import constant
 
 if TYPE_CHECKING:
     from .machine import Machine
+    from .origins import Plan
 
 Op = Callable[[list[Any], "Machine"], None]
 _CODE = 0x7B00_0000_0000
@@ -49,6 +50,7 @@ class Program:
         frame_bytes: Bytes of private memory of a lane.
         host_code: Code of the second engine by block and dynamic LDS, or the error that says why there is none.
         numpy_seconds: Time that this kernel ran on the NumPy engine.
+        origins: Which values' origins in global memory are followed; ``None`` for none.
         gave_up: Why the second engine failed on this kernel, so that it is not tried at every launch.
     """
 
@@ -68,6 +70,7 @@ class Program:
         self.has_atomics = self.tracks_atomics = False
         self.orders = True
         self.cluster = (1, 1, 1)
+        self.origins: Plan | None = None
         self.frame_bytes = 0
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
@@ -193,7 +196,7 @@ class Compiler:
         Raises:
             SimError: The kernel uses something that the simulator does not know; all such names are listed.
         """
-        from . import fusion, hardware, intrinsics, mbarrier, overflow, support
+        from . import fusion, hardware, intrinsics, mbarrier, operand_order, origins, overflow, support
 
         program = self.program
         graph = build_graph(inline_calls(self.module, self.kernel))
@@ -220,6 +223,7 @@ class Compiler:
         program.has_atomics = any(ordering.is_atomic(i) for i in program.insts)
         program.orders = self.checks.lds or self.checks.global_races
         program.tracks_atomics = program.orders and ordering.are_watched(program.insts, self.uses)
+        program.origins = origins.plan(self, graph) if self.checks.operands else None
         addresses = overflow.address_arithmetic(graph) if self.checks.overflow else set()
         for node in graph:
             self.node = node
@@ -236,6 +240,8 @@ class Compiler:
                         compiled.ops.append(overflowing)
                 compiled.ops += self._ops_of(inst)
             fusion.fuse(self, compiled)
+            if program.origins is not None:
+                compiled.ops += operand_order.build(self, program.origins, node)
         for compiled in program.nodes:
             self.node = compiled.node
             compiled.finish = build_finish(self, compiled.node)
@@ -257,6 +263,8 @@ class Compiler:
             ) from None  # fmt: skip
         if self.maybe_poison.get(inst.name or "", 0):
             ops.append(self._kept_mask(inst, poison.tracker(self, inst)))
+        if self.program.origins is not None:
+            ops += self.program.origins.ops(self, inst)
         return ops
 
     def _index(self, graph: list[Node]) -> None:

@@ -36,8 +36,10 @@ def write(m: Machine, inst: Inst, lds: Array, raw: Array, size: int, packed: boo
     lanes = np.arange(m.wave_size, dtype=np.uint32).reshape(1, 1, -1)
     address = np.broadcast_to(wave_base + lanes * np.uint32(size), m.shape)
     where = transfer.locate(m, inst, "LDS", address, size, 1, True)
-    if not packed:
-        raw = transfer.running(m, raw) if where.packed else np.broadcast_to(raw, m.shape + raw.shape[-1:])
+    if packed != where.packed:
+        raw = transfer.expanded(m, raw) if packed else transfer.running(m, raw)
+    elif not packed:
+        raw = np.broadcast_to(raw, m.shape + raw.shape[-1:])
     unit = unit_of(size, known_alignment(where.offset))
     located = transfer.Located(where.space, where.offset, where.packed, unit)
     transfer.write(m, inst, located, np.ascontiguousarray(raw), DMA)
@@ -106,7 +108,7 @@ def first_of_wave(m: Machine, value: Array) -> Array:
     return np.take_along_axis(full, first, axis=2)
 
 
-_ASYNC_BYTES = {"b8": 1, "b32": 4, "b64": 8, "b128": 16}
+ASYNC_BYTES = {"b8": 1, "b32": 4, "b64": 8, "b128": 16}
 
 
 def load_async_to_lds(c: Compiler, inst: Inst) -> list[Op]:
@@ -114,7 +116,7 @@ def load_async_to_lds(c: Compiler, inst: Inst) -> list[Op]:
 
     Source: LLVM AMDGPU intrinsics; the offset applies to both addresses.
     """
-    size = _ASYNC_BYTES[(inst.callee or "").rpartition(".")[2]]
+    size = ASYNC_BYTES[(inst.callee or "").rpartition(".")[2]]
     source, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
     imm = c.immediate(inst, 2)
     guard = poison.guard(c, inst, [0, 1], "the address")
@@ -133,7 +135,7 @@ def load_async_to_lds(c: Compiler, inst: Inst) -> list[Op]:
 
 def store_from_lds(c: Compiler, inst: Inst) -> list[Op]:
     """``global.store.async.from.lds.*``: copies from each lane's LDS address to its global address."""
-    size = _ASYNC_BYTES[(inst.callee or "").rpartition(".")[2]]
+    size = ASYNC_BYTES[(inst.callee or "").rpartition(".")[2]]
     target, lds = c.slot(inst.operands[0]), c.slot(inst.operands[1])
     imm = c.immediate(inst, 2)
     guard = poison.guard(c, inst, [0, 1], "the address")

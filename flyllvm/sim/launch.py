@@ -34,6 +34,8 @@ class Launch:
         self.counts = [[0, 0, 0] for _ in program.nodes]
         self.clipped: dict[Inst, int] = {}
         self.warnings: dict[str, None] = {}
+        # Pairs of lines whose disagreement on an order in LDS was warned of.
+        self.disagreeing: set[tuple[str, str]] = set()
         self.races: GlobalShadow | None = None
         self.profile: Profile | None = None
         # Clocks that atomic operations left at global addresses, and those of other workgroups that each one has seen.

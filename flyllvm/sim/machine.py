@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..errors import SimError
 from . import barriers, cfg, watch
 from .cluster_barrier import NUMBER as CLUSTER_NUMBER, ClusterBarrier
 from .memory import Space
+from .origins import TracedSpace
 from .shadow import Shadow
 from .sync import WORKGROUP, Sync
 from .values import Array, merge
@@ -26,6 +28,7 @@ class Machine:
     Attributes:
         regs: Value of each slot, ``None`` before its definition ran.
         poison: For each slot ``None`` or a mask of poison lanes (and elements).
+        origin: Origin of each slot where those are followed (`origins`).
         shape: ``(workgroups, waves, lanes)``.
         mask: Lanes that run now.
         covering: All live lanes run now, so that results need no merging with old ones.
@@ -53,6 +56,7 @@ class Machine:
         self.pending: dict[int, Array] = {}
         self.waiting: dict[int, Array] = {}
         self.retired_from = np.full(self.shape, -1, np.int32)
+        self.origin: list[Any] = []
         self.steps = 0
         self.divergences = 0
         self.turns = 0
@@ -67,15 +71,18 @@ class Machine:
         program, launch = self.program, self.launch
         self.heap = launch.heap
         self.lds_copy_bytes = program.lds_layout(launch.dynamic_lds_bytes)[1]
-        self.lds = Space(
-            "LDS", 0, program.lds_layout(launch.dynamic_lds_bytes)[0], self.lds_copy_bytes, self.groups
-        )  # fmt: skip
+        traced = program.origins
+        make = Space if traced is None else TracedSpace
+        self.lds = make("LDS", 0, program.lds_layout(launch.dynamic_lds_bytes)[0], self.lds_copy_bytes, self.groups)
+        if traced is not None:
+            self.origin = traced.template(len(self.regs))
         self.lds_base = (np.arange(self.groups, dtype=np.int64) * self.lds_copy_bytes).reshape(-1, 1, 1)
         self.shadow = Shadow(self.lds.data.size, program.lds_granule, self.sync, program.has_dma, program.has_atomics)
         self.private: Space | None = None
         if program.frame_bytes:
             lanes = self.live.size
-            self.private = Space("private", 0, program.frame_regions, program.frame_bytes, lanes)
+            make = TracedSpace if traced is not None and traced.through_stack else Space
+            self.private = make("private", 0, program.frame_regions, program.frame_bytes, lanes)
             self.private_base = (np.arange(lanes, dtype=np.int64) * program.frame_bytes).reshape(self.shape)
             self.private_written = np.zeros(self.private.data.size, bool)
 
@@ -341,7 +348,7 @@ class Machine:
         if len(places):
             group, wave = int(places[0][0]), int(places[0][1])
             same = places[(places[:, 0] == group) & (places[:, 1] == wave)][:, 2]
-            who = f" (workgroup {self.launch.group_name(self.first_group + group)}, wave {wave}, {_ranges(same)})"
+            who = f" (workgroup {self.launch.group_name(self.first_group + group)}, wave {wave}, {ranges(same)})"
         program = self.program
         text = f"'{program.text_of(inst)}' in @{program.kernel.name}: {what}{who}"
         raise SimError(text, program.where(inst), fix)
@@ -373,7 +380,7 @@ def _ids(launch: Launch, first: int, groups: int) -> tuple[list[Array], list[Arr
     return items, [linear % np.uint32(gx), linear // np.uint32(gx) % np.uint32(gy), linear // np.uint32(gx * gy)]
 
 
-def _ranges(numbers: Array) -> str:
+def ranges(numbers: Sequence[int]) -> str:
     """``lanes 0-3, 8``."""
     parts: list[str] = []
     values = [int(n) for n in numbers]

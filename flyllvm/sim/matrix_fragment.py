@@ -48,6 +48,10 @@ class Fetch:
         """Register bytes that a lane holds of this operand."""
         return self.count * self.element.bits // 8
 
+    def places(self) -> tuple[Index, Index]:
+        """Byte of a wave's registers in which each element begins, and the bit in it.  Shape: that of the index."""
+        return self._byte.reshape(self.shape), self._shift.astype(np.intp).reshape(self.shape)
+
     def check(self, what: str, raw: AnyArray) -> None:
         """Raises `SimError` unless an argument has the bytes and the type that this operand is made of."""
         kind = raw.dtype.kind

@@ -24,7 +24,7 @@ _SPACES = {1: "global", 4: "global", 0: "flat", 3: "LDS", 5: "private"}
 Loader = Callable[["Machine", Array], Any]
 
 
-def _parts(t: ty.Type) -> list[tuple[int, ty.Type]] | None:
+def parts_of(t: ty.Type) -> list[tuple[int, ty.Type]] | None:
     """Offset and type of the members of an aggregate."""
     if isinstance(t, ty.StructType):
         return list(zip(ty.struct_offsets(t), t.elems or (), strict=False))
@@ -35,7 +35,7 @@ def _parts(t: ty.Type) -> list[tuple[int, ty.Type]] | None:
 
 def loader(inst: Inst, t: ty.Type, space_name: str, align: int) -> Loader:
     """A function that loads a value of type ``t`` from addresses."""
-    parts = _parts(t)
+    parts = parts_of(t)
     if parts is not None:
         loaders = [(o, loader(inst, e, space_name, min(align, o & -o) if o else align)) for o, e in parts]
 
@@ -130,7 +130,7 @@ Storer = Callable[["Machine", Array, Any], None]
 
 def storer(inst: Inst, t: ty.Type, space_name: str, align: int, flags: int = 0) -> Storer:
     """A function that stores a value of type ``t`` to addresses."""
-    parts = _parts(t)
+    parts = parts_of(t)
     if parts is not None:
         storers = [(o, storer(inst, e, space_name, min(align, o & -o) if o else align, flags)) for o, e in parts]
 

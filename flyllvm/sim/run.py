@@ -131,7 +131,7 @@ def simulate(
         target: Target id; by default that of the artifact, or gfx942.
         dynamic_lds_bytes: Bytes of LDS behind ``external addrspace(3) global [0 x i8]``.
         wave_size: Lanes in a wave where the chip has both modes.
-        checks: ``none`` (bounds and barriers only), ``default``, or ``all`` (global races, overflow, uniformity too).
+        checks: ``none`` (bounds and barriers only), ``default``, or ``all`` (global races, overflow, warnings too).
         max_steps: Basic blocks that a chunk of workgroups may run before it counts as endless.
         source_name: File name for locations without debug information.
         profile: Count memory segments and LDS bank conflicts per line (slower), and tell the occupancy.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import mbarrier, poison, transfer
+from . import mbarrier, origin_memory, poison, transfer
 from .dma import first_of_wave
 from .ir import Inst
 from .memory import UNITS, Space, known_alignment, unit_of
@@ -197,6 +197,8 @@ def _move(m: Machine, inst: Inst, d: Descriptor, who: Who, loads: bool, kept: di
         if len(address):
             data[inside] = transfer.read(m, inst, global_side, d.size).view(np.uint8)
         _write_lds(m, inst, lds, data, near_unit, who)
+        if m.program.origins is not None:
+            origin_memory.copied(m, m.program.origins, inst, lds[inside], global_side.offset, d.size)
     elif len(lds):
         if m.program.checks.lds:
             m.shadow.on_read(m, inst, m.shadow.indices(lds, d.size), dma=True, who=who)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimError
-from . import barriers, cluster_barrier, clusters, poison
+from . import barriers, cluster_barrier, clusters, origins, poison
 from .cfg import Node
-from .ir import Inst
+from .ir import Inst, Operand
 from .values import Array, merge
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def build_finish(c: Compiler, node: Node) -> Finish:
 
 def _move(c: Compiler, node: Node, successor: Node) -> Move | None:
     """The parallel assignment of the phis of ``successor`` on the edge from ``node``."""
-    pairs = []
-    for phi in successor.phis:
-        value = next(o for o, label in zip(phi.operands, phi.labels, strict=True) if label == node.block_name)
-        pairs.append((c.dest(phi), c.slot(value)))
+    edges = _values(node, successor)
+    pairs = [(c.dest(phi), c.slot(value)) for phi, value in edges]
     if not pairs:
         return None
+    traced = c.program.origins
+    followed = [(c.dest(p), traced.slot(c, o)) for p, o in edges if p.name in traced.followed] if traced else []
     poisonous = any(c.maybe_poison.get(phi.name or "", 0) for phi in successor.phis)
 
     def move(r: list[Any], m: Machine, mask: Array | None) -> None:
@@ -59,8 +59,20 @@ def _move(c: Compiler, node: Node, successor: Node) -> Move | None:
             masks = [m.poison[s] for _, s in pairs]
             for (d, _), flags in zip(pairs, masks, strict=True):
                 m.poison[d] = poison.merge_masks(mask, flags, m.poison[d])
+        if followed:
+            words = [m.origin[s] for _, s in followed]
+            for (d, _), word in zip(followed, words, strict=True):
+                m.origin[d] = origins.merged(mask, word, m.origin[d])
 
     return move
+
+
+def _values(node: Node, successor: Node) -> list[tuple[Inst, Operand]]:
+    """The phis of ``successor`` with their values on the edge from ``node``."""
+    return [
+        (phi, next(o for o, label in zip(phi.operands, phi.labels, strict=True) if label == node.block_name))
+        for phi in successor.phis
+    ]
 
 
 def _depart(m: Machine, node: Node, target: Node, mask: Array) -> None:

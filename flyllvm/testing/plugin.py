@@ -8,7 +8,8 @@ Turn it on with ``pytest_plugins = ["flyllvm.testing.plugin"]`` in the top ``con
         run_kernel(text, x, y, out, grid=4, block=256)  # or LLVM IR text
         assert (out == x + y).all()
 
-The option ``--sim-checks all`` runs the checkers that are off by default, too.
+The option ``--sim-checks all`` runs the checkers that are off by default, too; with ``--sim-fail-on-warnings`` what
+they only warn of fails the test.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from ..sim import SimReport, simulate
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declares ``--sim-checks`` and ``--sim-profile``."""
+    """Declares ``--sim-checks``, ``--sim-fail-on-warnings`` and ``--sim-profile``."""
     group = parser.getgroup("flyllvm")
     group.addoption(
         "--sim-checks", default="default", choices=("none", "default", "all"), help="checkers of run_kernel"
     )
+    group.addoption("--sim-fail-on-warnings", action="store_true", help="a warning of run_kernel fails the test")
     group.addoption("--sim-profile", action="store_true", help="run_kernel counts memory traffic per line")
 
 
@@ -45,6 +47,8 @@ def run_kernel(request: pytest.FixtureRequest) -> Callable[..., SimReport]:
             report = _simulate(kernel, args, grid, block, options)
         except SimError as error:
             pytest.fail(str(error), pytrace=False)
+        if report.warnings and request.config.getoption("--sim-fail-on-warnings"):
+            pytest.fail("\n".join(report.warnings), pytrace=False)
         request.node.add_report_section("call", "simulator", report.render())
         return report
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flyllvm.expr as fx
 from flyllvm.layout import Layout
-from tests.examples.programs import load, verdict
+from tests.examples.programs import EXAMPLES, load, verdict
 
 pytestmark = [pytest.mark.sim, pytest.mark.llvm]
 
@@ -133,6 +134,32 @@ def test_a_swizzle_on_the_writes_only_fails() -> None:
 def test_a_swizzle_on_the_reads_only_fails() -> None:
     edit = ("r2s.partition_D(tile)", "r2s.partition_D(unswizzled(tile))")
     assert check_source(edit, unswizzled=unswizzled) == "wrong"
+
+
+@pytest.mark.parametrize("name", ["gemm", "07_gemm_double_buffer"])
+@pytest.mark.parametrize("side", ["the writes", "the reads", "neither"])
+def test_a_swizzle_on_one_side_only_is_found_at_the_line_that_reads(name: str, side: str) -> None:
+    texts = {"gemm": ("r2s.partition_D(tile)", "mine.partition_S(tile)"),
+             "07_gemm_double_buffer": ("thread_in.partition_D(lds)", "thread_out.partition_S(lds)")}[name]  # fmt: skip
+    old = texts[side == "the writes"]
+    new = old if side == "neither" else re.sub(r"\((\w+)\)", r"(unswizzled(\1))", old)
+    module = load(name, (old, new), unswizzled=unswizzled)
+    compiled = module.compile_gemm() if name == "gemm" else module.compile_gemm_double_buffer(128, 128, 256)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, (128, 256)).astype(np.float16) for _ in range(2))
+    warnings = compiled.simulate(a, b, np.zeros((128, 128), np.float16), grid=1, checks="all").warnings
+    if side == "neither":
+        assert not warnings
+        return
+    source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").split("\n")
+    reads = "fx.copy(copy, mine.partition_S(tile), mine.retile(fragment))" if name == "gemm" else (
+        "fx.copy(wide, source[None, None, None, stage], fragment)")  # fmt: skip
+    line = 1 + next(i for i, text in enumerate(source) if reads in text)
+    assert warnings and all(w.startswith(f"{name}.py:{line}") for w in warnings)
+    with_xor, without = ("store", "read") if side == "the writes" else ("read", "store")
+    assert all(
+        f"the address of the {with_xor} goes through an xor, that of the {without} does not" in w for w in warnings
+    )
 
 
 PERMUTED = "fx.make_layout((4, 4, 2), (1, 8, 4))"

@@ -161,6 +161,22 @@ def test_a_float_constant_out_of_range_is_an_error(
     assert status == 2 and f"{literal!r} is not a value of type float" in err
 
 
+def test_a_wrong_result_brings_the_warnings_of_all_checkers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "k.ll").write_text(gemm(read_swizzle=False))
+    status, out, err = _run(capsys, [*GEMM, "--expect", "2=c.npy"])
+    assert status == 1 and "stored by 'store float %c" in err
+    assert out.count("warning: k.ll:") == 2 and "LDS is read in another order than it was written" in out
+
+
+def test_warnings_give_status_1_where_they_shall(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(capsys, [*GEMM, "--check-all", "--fail-on-warnings"])[0] == 0
+    (folder / "k.ll").write_text(gemm(read_swizzle=False))
+    assert _run(capsys, [*GEMM, "--check-all"])[0] == 0
+    assert _run(capsys, [*GEMM, "--fail-on-warnings"])[0] == 0
+    status, out, _ = _run(capsys, [*GEMM, "--check-all", "--fail-on-warnings"])
+    assert status == 1 and "warning: k.ll:" in out
+
+
 def test_expect_needs_a_number_where_several_arrays_change(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = "store i32 1, ptr addrspace(1) %a\nstore i32 1, ptr addrspace(1) %b\nret void"
     (folder / "two.ll").write_text(kernel(body, "ptr addrspace(1) %a, ptr addrspace(1) %b"))

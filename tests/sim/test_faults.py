@@ -195,6 +195,19 @@ def _first_wrong(text: str, args: list) -> str | None:
     return report.writer_of(2, int(np.flatnonzero(wrong)[0]) * 4)
 
 
+def test_swizzle_on_the_write_only_is_found_at_the_read() -> None:
+    text = gemm(read_swizzle=False)
+    args = _gemm_args()
+    warnings = _run(text, args, block=128, checks="all").warnings
+    assert not _right(args)
+    for operand, warning in zip("ab", warnings, strict=True):
+        assert warning.startswith(f"k.ll:{line_of(text, f'%f{operand} = load')}: '%f{operand} = load")
+        assert "LDS is read in another order than it was written" in warning
+        assert f"stored by 'store <4 x half> %v{operand}" in warning
+    for k in (16, 32, 80):
+        assert not _run(gemm(), _gemm_args(k), block=128, checks="all").warnings
+
+
 def test_swizzle_on_the_write_only_gives_a_wrong_result_and_who_stored_it() -> None:
     text = gemm(read_swizzle=False)
     said = _first_wrong(text, _gemm_args())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.kernels import FENCED_BARRIER, exchange
+from tests.sim.kernels import FENCED_BARRIER, exchange, gemm
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.sim
@@ -24,6 +24,17 @@ def test_kernel(run_kernel):
 """
 
 
+WARNS = """
+import numpy as np
+from pathlib import Path
+
+def test_kernel(run_kernel):
+    a, b = np.ones((32, 16), np.float16), np.ones((16, 16), np.float16)
+    c = np.zeros((32, 16), np.float32)
+    run_kernel(Path("k.ll").read_text(), a, b, c, 16, grid=1, block=128, source_name="k.ll")
+"""
+
+
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """An empty project that uses the plugin."""
@@ -35,6 +46,10 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 def _run(project: pytest.Pytester, barrier: str, passes: str = "True", *options: str) -> pytest.RunResult:
     project.path.joinpath("k.ll").write_text(exchange(before=barrier))
     project.makepyfile(TEST.replace("{passes}", passes))
+    return _pytest(project, *options)
+
+
+def _pytest(project: pytest.Pytester, *options: str) -> pytest.RunResult:
     return project.runpytest_subprocess("-p", "no:cacheprovider", *options)
 
 
@@ -46,6 +61,16 @@ def test_fault_fails_the_test_with_its_text(project: pytest.Pytester) -> None:
     result = _run(project, "")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["k.ll:*LDS race on LDS byte*", "  fix: put a barrier between the two*"])
+
+
+def test_a_warning_fails_the_test_where_it_shall(project: pytest.Pytester) -> None:
+    project.path.joinpath("k.ll").write_text(gemm(read_swizzle=False))
+    project.makepyfile(WARNS)
+    _pytest(project, "--sim-fail-on-warnings").assert_outcomes(passed=1)
+    _pytest(project, "--sim-checks", "all").assert_outcomes(passed=1)
+    result = _pytest(project, "--sim-checks", "all", "--sim-fail-on-warnings")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["k.ll:*LDS is read in another order than it was written*"])
 
 
 def test_report_of_a_clean_run_is_shown_with_a_later_failure(project: pytest.Pytester) -> None:

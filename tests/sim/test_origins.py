@@ -1,0 +1,129 @@
+"""Where a value comes from goes with it through registers, lanes, scratch and LDS: a mismatch is found behind all."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.sim.operands import MFMA, MFMA_FP8, WMMA_1250, Kernel, Place, plain, swizzled
+from tests.sim.test_tensor import call, words
+
+pytestmark = pytest.mark.sim
+
+
+def warnings(kernel: Kernel, write: Place, read: Place) -> list[str]:
+    return kernel.run(write, read).warnings
+
+
+TRAVELS = {
+    "bitcast and shuffle": (
+        "%y1 = bitcast {T} %f0 to <2 x i32>\n"
+        "%y2 = shufflevector <2 x i32> %y1, <2 x i32> poison, <2 x i32> <i32 1, i32 0>\n"
+        "%y3 = shufflevector <2 x i32> %y2, <2 x i32> %y1, <2 x i32> <i32 1, i32 3>\n"
+        "%x0 = bitcast <2 x i32> %y3 to {T}\n"
+    ),
+    "extract and insert": (
+        "%y1 = bitcast {T} %f0 to <8 x i8>\n%y2 = extractelement <8 x i8> %y1, i32 3\n"
+        "%y3 = insertelement <8 x i8> %y1, i8 %y2, i32 3\n%x0 = bitcast <8 x i8> %y3 to {T}\n"
+    ),
+    "at an index known at run time": (
+        "%at = and i32 %t, 1\n%y1 = bitcast {T} %f0 to <2 x i32>\n%y2 = extractelement <2 x i32> %y1, i32 %at\n"
+        "%y3 = insertelement <2 x i32> %y1, i32 %y2, i32 %at\n%x0 = bitcast <2 x i32> %y3 to {T}\n"
+    ),
+    "shifts and masks": (
+        "%y1 = bitcast {T} %f0 to i64\n%y2 = trunc i64 %y1 to i32\n%y3 = lshr i64 %y1, 32\n%y4 = trunc i64 %y3 to i32\n"
+        "%y5 = and i32 %y2, 65535\n%y6 = and i32 %y2, -65536\n%y7 = or i32 %y5, %y6\n%y8 = zext i32 %y4 to i64\n"
+        "%y9 = shl i64 %y8, 32\n%y10 = zext i32 %y7 to i64\n%y11 = or disjoint i64 %y9, %y10\n"
+        "%x0 = bitcast i64 %y11 to {T}\n"
+    ),
+    "select, freeze": (
+        "%y1 = freeze {T} %f0\n%c1 = icmp ult i32 %t, 99\n"
+        "%x0 = select i1 %c1, {T} %y1, {T} zeroinitializer\n"
+    ),
+    "a struct": "%y1 = insertvalue {{ i32, {T} }} poison, {T} %f0, 1\n%x0 = extractvalue {{ i32, {T} }} %y1, 1\n",
+    "a phi": "br label %next\nnext:\n%x0 = phi {T} [ %f0, %start ]\n",
+    "scratch": (
+        "%s1 = alloca {T}, align 8, addrspace(5)\nstore {T} %f0, ptr addrspace(5) %s1, align 8\n"
+        "%x0 = load {T}, ptr addrspace(5) %s1, align 8\n"
+    ),
+    "LDS through flat pointers": (
+        "%l1 = mul i32 %t, 8\n%l2 = add i32 %l1, 8192\n%l3 = getelementptr i8, ptr addrspace(3) @lds, i32 %l2\n"
+        "%l4 = addrspacecast ptr addrspace(3) %l3 to ptr\nstore {T} %f0, ptr %l4, align 8\n"
+        "%x0 = load {T}, ptr %l4, align 8\n"
+    ),
+    "perm and align": (
+        "%y1 = bitcast {T} %f0 to <2 x i32>\n%y2 = extractelement <2 x i32> %y1, i32 0\n"
+        "%y3 = extractelement <2 x i32> %y1, i32 1\n%y4 = call i32 @llvm.amdgcn.perm(i32 %y3, i32 %y2, i32 50462976)\n"
+        "%y5 = call i32 @llvm.amdgcn.alignbyte(i32 %y3, i32 %y2, i32 2)\n"
+        "%y6 = call i32 @llvm.fshr.i32(i32 %y3, i32 %y2, i32 16)\n%y7 = shl i32 %y5, 16\n%y8 = lshr i32 %y4, 16\n"
+        "%y9 = and i32 %y4, 65535\n%y10 = lshr i32 %y6, 0\n%y11 = shl i32 %y10, 16\n%y12 = or i32 %y11, %y9\n"
+        "%y13 = insertelement <2 x i32> poison, i32 %y12, i32 0\n%y14 = insertelement <2 x i32> %y13, i32 %y3, i32 1\n"
+        "%x0 = bitcast <2 x i32> %y14 to {T}\n"
+    ),
+    "lanes": (
+        "%y1 = bitcast {T} %f0 to <2 x i32>\n%y2 = extractelement <2 x i32> %y1, i32 0\n"
+        "%y3 = extractelement <2 x i32> %y1, i32 1\n%a1 = xor i32 %t, 5\n%a2 = shl i32 %a1, 2\n"
+        "%y4 = call i32 @llvm.amdgcn.ds.bpermute(i32 %a2, i32 %y2)\n"
+        "%y5 = call i32 @llvm.amdgcn.ds.bpermute(i32 %a2, i32 %y4)\n"
+        "%y6 = call i32 @llvm.amdgcn.update.dpp.i32(i32 %y3, i32 %y3, i32 177, i32 15, i32 15, i1 true)\n"
+        "%y7 = call i32 @llvm.amdgcn.mov.dpp.i32(i32 %y6, i32 177, i32 15, i32 15, i1 true)\n"
+        "%y8 = insertelement <2 x i32> poison, i32 %y5, i32 0\n%y9 = insertelement <2 x i32> %y8, i32 %y7, i32 1\n"
+        "%x0 = bitcast <2 x i32> %y9 to {T}\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("travel", TRAVELS)
+def test_origins_follow_values(travel: str) -> None:
+    change = TRAVELS[travel].replace("{{", "{").replace("}}", "}").replace("{T}", MFMA_FP8.operand)
+    if MFMA_FP8.operand == "i64":
+        change = re.sub(r"zeroinitializer\n", "0\n", change)
+    kernel = Kernel(MFMA_FP8, 64, change=change, before="br label %start\nstart:\n")
+    kernel.steps = 1
+    assert warnings(kernel, swizzled(64), plain(64))
+    assert not warnings(kernel, swizzled(64), swizzled(64))
+
+
+def test_origins_follow_conversions_of_elements() -> None:
+    widened = "".join(
+        f"%y{i} = call <2 x float> @llvm.amdgcn.cvt.pk.f32.fp8(i32 %q{i // 2}, i1 {i % 2})\n"
+        f"%h{i} = fptrunc <2 x float> %y{i} to <2 x half>\n"
+        for i in range(2)
+    )
+    change = (
+        "%q0 = load i32, ptr addrspace(3) %r0_0, align 4\n" + widened
+        + "%x0 = shufflevector <2 x half> %h0, <2 x half> %h1, <4 x i32> <i32 0, i32 1, i32 2, i32 3>\n"
+    )  # fmt: skip
+    kernel = Kernel(MFMA, 64, change=change)
+    kernel.steps = 1
+    assert warnings(kernel, swizzled(64), plain(64))
+    assert not warnings(kernel, swizzled(64), swizzled(64))
+
+
+# ---- copies of gfx1250
+
+
+def test_asynchronous_copies_to_lds() -> None:
+    """Every lane names its own place in LDS."""
+    copy = (
+        "call void @llvm.amdgcn.global.load.async.to.lds.b128(ptr addrspace(1) %g{i}, ptr addrspace(3) %w{i}, i32 0, "
+        "i32 0)\ncall void @llvm.amdgcn.s.wait.asynccnt(i16 0)\n"
+    )
+    kernel = Kernel(WMMA_1250, 128, copy=copy)
+    assert not warnings(kernel, swizzled(128), swizzled(128))
+    found = warnings(kernel, swizzled(128), plain(128))
+    assert found and all("stored by 'call void @llvm.amdgcn.global.load.async.to.lds.b128(" in w for w in found)
+
+
+def test_tensor_copies_with_gaps_between_the_rows() -> None:
+    """The copy makes rows of 80 bytes out of rows of 64."""
+    tile = words(data_size=2, tensor_dim0=16, tensor_dim1=16, tile_dim0=16, tile_dim1=16, stride0=128,
+                 pad_enable=1, pad_interval=3, pad_amount=3)  # fmt: skip
+    rest = [f"%rest{i} = getelementptr i8, ptr addrspace(3) @lds, i32 {16 * i}\n" for i in range(80)]
+    rest += [f"store <4 x i32> zeroinitializer, ptr addrspace(3) %rest{i}, align 16\n" for i in range(80)]
+    move = call("tensor.load.to.lds", tile, "%a", "a") + "call void @llvm.amdgcn.s.wait.tensorcnt(i16 0)\n"
+    kernel = Kernel(WMMA_1250, 64, copy="", before="".join(rest) + move)
+    assert not warnings(kernel, plain(80), plain(80))
+    found = warnings(kernel, plain(80), plain(64))
+    assert len(found) == 1 and "stored by 'call void @llvm.amdgcn.tensor.load.to.lds(" in found[0]
