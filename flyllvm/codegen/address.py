@@ -52,6 +52,11 @@ def access_type(type: LLType) -> LLType:
     return type
 
 
+def _power_from(n: int) -> int:
+    """The smallest power of two that is at least ``n``."""
+    return 1 << (n - 1).bit_length()
+
+
 class MemoryBuilder(TextBuilder):
     """A text builder that addresses memory.
 
@@ -92,7 +97,7 @@ class MemoryBuilder(TextBuilder):
         """The final pointer of an access of some bytes, swizzled.
 
         Raises:
-            CodegenError: The operand is a buffer, or the access is wider than its swizzle keeps together.
+            CodegenError: The operand is a buffer, or the access is not inside of what its swizzle keeps together.
         """
         if mem.type.space == "buffer_desc":
             raise self.fail(
@@ -101,7 +106,7 @@ class MemoryBuilder(TextBuilder):
         offset, const = mem.offset, mem.const_offset
         swizzle = mem.type.swizzle
         if swizzle is not None and swizzle.mask:
-            self._check_width(swizzle, access_bytes)
+            self._check_width(mem, swizzle, access_bytes)
             if not self.module.align_base(mem.base, 1 << (swizzle.mask + swizzle.base + swizzle.shift)):
                 return self._swizzled_pointer(mem, swizzle)
             offset, const = self._swizzle(offset, const, mem.offset_align, swizzle)
@@ -123,12 +128,12 @@ class MemoryBuilder(TextBuilder):
         """The byte offset (i32) of an access into a buffer, swizzled, the constant added last.
 
         Raises:
-            CodegenError: A 64-bit offset, or the access is wider than the swizzle keeps together.
+            CodegenError: A 64-bit offset, or the access is not inside of what its swizzle keeps together.
         """
         offset, const = self.index("buffer_desc", mem.offset), mem.const_offset
         swizzle = mem.type.swizzle
         if swizzle is not None and swizzle.mask:
-            self._check_width(swizzle, access_bytes)
+            self._check_width(mem, swizzle, access_bytes)
             offset, const = self._swizzle(offset, const, mem.offset_align, swizzle)
         if offset is None or offset.const is not None:
             base = 0 if offset is None else int(offset.const or 0)
@@ -140,12 +145,20 @@ class MemoryBuilder(TextBuilder):
             return offset
         return self.beside(ll.I32, f"add i32 {offset.text}, {self.const(ll.I32, const).text}", offset.uniform)
 
-    def _check_width(self, swizzle: Swizzle, access_bytes: int) -> None:
+    def _check_width(self, mem: MemOperand, swizzle: Swizzle, access_bytes: int) -> None:
         if access_bytes > 1 << swizzle.base:
             raise self.fail(
                 f"an access of {access_bytes} bytes through the swizzle {swizzle}",
                 f"the swizzle keeps runs of {1 << swizzle.base} bytes together: "
                 "use narrower accesses or a swizzle with a larger base",
+            )
+        known = self.alignment(mem)
+        if access_bytes > known:
+            raise self.fail(
+                f"an access of {access_bytes} bytes from a multiple of {known} bytes on may straddle what "
+                f"the swizzle {swizzle} moves",
+                f"start it at a multiple of {_power_from(access_bytes)} bytes (fx.assume says so of a run-time offset) "
+                f"or access {known} bytes at a time",
             )
 
     def index(self, space: str, offset: LLValue | None) -> LLValue | None:

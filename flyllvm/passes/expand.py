@@ -139,13 +139,15 @@ class Expander(Rewriter):
             views = [view_of(self.b, v) for v in op.operands[1:]]
             d, a, b, c = [Grid(self._views, p, lay, name, op) for (p, lay), name in zip(views, "dabc", strict=True)]
             m, n, k = _gemm_bounds(d, a, b, c, op)
+            # Two views from one pointer may still name different elements.
+            in_place = op.operands[1] is op.operands[4]
             seen: set[tuple[int, int]] = set()
             checked: set[tuple[int, ...]] = set()
             for im, in_, ik in gemm_steps(m, n, k, op):
                 acc = d if (im, in_) in seen else c
                 seen.add((im, in_))
                 dv = d.at(self.b, im, in_)
-                cv = dv if acc is d or d.ptr is c.ptr else c.at(self.b, im, in_)
+                cv = dv if acc is d or in_place else c.at(self.b, im, in_)
                 operands = [atom, dv, a.at(self.b, im, ik), b.at(self.b, in_, ik), cv]
                 made = self.b.emit("fly.mma_atom_call", operands)
                 kinds = tuple([id(v.type) for v in operands])
@@ -213,7 +215,9 @@ def _run_limit(ptr: t.Type, run: int) -> int:
         return run
     limit = 16 * 8 // ptr.elem.bits
     if ptr.swizzle is not None:
-        limit = min(limit, max(1, (8 << ptr.swizzle.base) // ptr.elem.bits))
+        # What a swizzle moves as a whole starts at a multiple of its size: so must an access, to stay inside.
+        kept = min(1 << ptr.swizzle.base, ptr.align & -ptr.align)
+        limit = min(limit, max(1, 8 * kept // ptr.elem.bits))
     n = min(run, limit)
     while run % n or n & (n - 1):
         n -= 1

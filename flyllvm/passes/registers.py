@@ -182,6 +182,10 @@ class Registers:
             self._places[id(op.result)] = (root, 0)
         elif span is not None:
             self._places[id(op.result)] = span[:2]
+        else:
+            place = self._places.get(id(memref))
+            if place is not None:  # a view that is not contiguous
+                self._places[id(op.result)] = place
 
     def _offset(self, op: Op) -> None:
         at = self._places.get(id(op.operands[0]))
