@@ -69,7 +69,6 @@ def apply(
         step: New values from old ones, for the running lanes whose numbers are ``lanes``.
     """
     byte_count = ty.store_size(t)
-    m.writes += 1
     saved = m.full
     m.full = False  # locate then packs the running lanes
     try:
@@ -80,12 +79,20 @@ def apply(
         changes = np.ones(where.offset.shape, bool)
         m.launch.races.on_write(m, inst, where, byte_count, ATOMIC, lambda: changes, lambda: None)
     if where.space is m.lds and m.program.checks.lds:
-        m.shadow.on_write(m, inst, m.shadow.indices(where.offset, byte_count), ATOMIC)
-    return run_rounds(where, t, byte_count, step)
+        index = m.shadow.indices(where.offset, byte_count)
+        if inst.extra.get("operation") != "xchg":  # whose old value may be of no interest
+            m.shadow.check_written(m, inst, index)
+        m.shadow.on_write(m, inst, index, ATOMIC)
+    return run_rounds(m, where, t, byte_count, step)
 
 
-def run_rounds(where: transfer.Located, t: ty.Type, byte_count: int, step: Callable[[Array, Array], Array]) -> Array:
-    """Applies ``step`` in as many rounds as lanes share an address."""
+def run_rounds(
+    m: Machine, where: transfer.Located, t: ty.Type, byte_count: int, step: Callable[[Array, Array], Array]
+) -> Array:
+    """Applies ``step`` in as many rounds as lanes share an address.
+
+    An operation that changes nothing (a lock that is taken, tried again) is no write for `watch`.
+    """
     offsets = where.offset
     order = np.argsort(offsets, kind="stable")
     ordered = offsets[order]
@@ -103,7 +110,9 @@ def run_rounds(where: transfer.Located, t: ty.Type, byte_count: int, step: Calla
             old = np.zeros((len(offsets), *value.shape[1:]), value.dtype)
         old[lanes] = value
         new = convert.to_bytes(t, step(value, lanes)).view(UNITS[where.unit])
-        where.space.scatter(offsets[lanes], new, where.unit)
+        if not np.array_equal(new, raw):
+            m.writes += 1
+            where.space.scatter(offsets[lanes], new, where.unit)
     return old
 
 

@@ -295,7 +295,6 @@ def run_atomic(
 ) -> Array:  # fmt: skip
     """An atomic operation through a descriptor; returns the old values, 0 where out of range."""
     byte_count = ty.store_size(t)
-    m.writes += 1
     if not access.packed:
         base, offset, limit = (transfer.running(m, a) for a in (access.base, access.offset, access.limit))
         access = Access(base, offset, limit, True)
@@ -315,7 +314,7 @@ def run_atomic(
             m.launch.races.on_write(m, inst, located, byte_count, ATOMIC, lambda: changes, lambda: None)
         inside = [a[good] for a in args]
         old[good] = atomics.run_rounds(
-            located, t, byte_count, lambda value, lanes: step(value, [a[lanes] for a in inside])
+            m, located, t, byte_count, lambda value, lanes: step(value, [a[lanes] for a in inside])
         )  # fmt: skip
     return transfer.expanded(m, old)
 

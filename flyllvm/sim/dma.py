@@ -164,7 +164,7 @@ def global_load_lds(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
         address = r[source] + np.uint64(imm)
         where = transfer.locate(m, inst, "global", address, size, min(4, size & -size), False)
-        raw = where.space.gather(where.offset, size, where.unit).view(np.uint8)
+        raw = transfer.read(m, inst, where, size).view(np.uint8)
         write(m, inst, r[lds] + np.uint32(imm), raw, size, where.packed)
 
     return [guard, run] if guard else [run]

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
   | (?P<label>(?:"[^"]*"|[-a-zA-Z$._0-9]+):(?!:))
   | (?P<local>%(?:"[^"]*"|[-a-zA-Z$._0-9]+))
   | (?P<global>@(?:"[^"]*"|[-a-zA-Z$._0-9]+))
-  | (?P<num>[-+](?:inf|q?nan|s?nan\(0x[0-9a-fA-F]+\))|f0x[0-9a-fA-F]+
+  | (?P<num>[-+](?:inf|s?nan\(0x[0-9a-fA-F]+\)|q?nan)|f0x[0-9a-fA-F]+
            |[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|0x[KLMHR]?[0-9a-fA-F]+|[us]0x[0-9a-fA-F]+|-?[0-9]+)
   | (?P<str>c?"[^"]*")
   | (?P<word>[a-zA-Z_$.][-a-zA-Z_$.0-9]*)

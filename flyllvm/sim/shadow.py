@@ -88,15 +88,20 @@ class Shadow:
             for name in ("reads", "atomic reads", "atomic writes") if self.has_atomics else ("reads",):
                 self._each(name)
 
-    def on_read(
-        self, m: Machine, inst: Inst, index: Array, atomic: bool = False, *, dma: bool = False, who: Who | None = None
-    ) -> None:
-        """A read; finds uninitialised granules and unordered writes."""
-        written = self.written.take(index, mode="clip")
+    def check_written(self, m: Machine, inst: Inst, index: Array, who: Who | None = None) -> Array:
+        """Finds uninitialised granules among those that are read; gives the stamps of their last writes."""
+        written: Array = self.written.take(index, mode="clip")
         if int(written.min()) == 0:
             bad = written == 0
             m.fault(inst, f"read of uninitialised {m.lds_name(index, bad)}", lanes_of(m, bad, index, who),
                     "write it first (LDS has no defined content at the start of a workgroup)")  # fmt: skip
+        return written
+
+    def on_read(
+        self, m: Machine, inst: Inst, index: Array, atomic: bool = False, *, dma: bool = False, who: Who | None = None
+    ) -> None:
+        """A read; finds uninitialised granules and unordered writes."""
+        written = self.check_written(m, inst, index, who)
         if self.one_wave and not self.has_dma:
             return
         stamp, waves = self._stamp(m, inst, index, (ATOMIC if atomic else 0) | (DMA if dma else 0), who)

@@ -74,6 +74,25 @@ def test_a_lane_that_spins_for_a_lane_of_its_own_wave() -> None:
     run(kernel(body.replace("eq i32 %t, 0", "ult i32 %t, 64")), block=128)  # waves do not wait for each other so
 
 
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        '%x = cmpxchg ptr addrspace(1) %out, i32 0, i32 1 syncscope("agent") acq_rel monotonic\n'
+        "%old = extractvalue { i32, i1 } %x, 0",
+        '%old = atomicrmw xchg ptr addrspace(1) %out, i32 1 syncscope("agent") acq_rel',
+    ],
+    ids=["compare and exchange", "exchange"],
+)
+def test_a_lock_that_a_lane_takes_while_others_of_its_wave_try(attempt: str) -> None:
+    """The lane with the lock waits for the others at the loop's end; trying again changes nothing in memory."""
+    body = (
+        f"br label %try\ntry:\n{attempt}\n%got = icmp eq i32 %old, 0\nbr i1 %got, label %locked, label %try\n"
+        'locked:\nstore atomic i32 0, ptr addrspace(1) %out syncscope("agent") release, align 4\nret void'
+    )
+    assert "lanes of the same wave wait outside" in endless(kernel(body), "nothing changes any more", block=8)
+    run(kernel(body), block=1)
+
+
 INIT = (
     "%z = icmp eq i32 %t, 0\nbr i1 %z, label %init, label %start\ninit:\n"
     "store <2 x i32> zeroinitializer, ptr addrspace(3) @lds, align 8\nbr label %start\nstart:\n" + FENCED_BARRIER

@@ -315,6 +315,17 @@ def test_dma_to_lds_is_visible_to_other_waves_after_a_wait(name: str) -> None:
     assert np.array_equal(args[1], args[0][::-1])
 
 
+@pytest.mark.parametrize("name", ["raw.ptr.buffer.load.lds", "global.load.lds"])
+def test_dma_with_all_checks_gives_the_same_and_counts_as_a_read_of_global_memory(name: str) -> None:
+    body, args = _dma("", name, FENCED_BARRIER), _dma_args()
+    simulate(kernel(body, _BUFFER, LDS), grid=1, block=256, args=args, checks="all")
+    assert np.array_equal(args[1], args[0][::-1])
+    early = "%e = xor i32 %t, 64\n%pe = getelementptr i32, ptr addrspace(1) %in, i32 %e\n"
+    early += "store i32 7, ptr addrspace(1) %pe\n"  # into the part of another wave
+    with pytest.raises(SimError, match=rf"llvm.amdgcn.{name}.*race on byte .*not ordered with 'store i32 7"):
+        simulate(kernel(early + body, _BUFFER, LDS), grid=1, block=256, args=_dma_args(), checks="all")
+
+
 @pytest.mark.parametrize("wait", ["", "call void @llvm.amdgcn.s.waitcnt(i32 49279)"])
 def test_dma_read_by_another_wave_without_a_wait_is_found(wait: str) -> None:
     text = kernel(_dma(wait), _BUFFER, LDS)

@@ -44,6 +44,8 @@ def test_equal_types_are_the_same_object() -> None:
         ("0xR3F80", "bfloat", 0x3F80), ("0x3FF0000000000000", "float", 0x3F800000),
         ("0x7FF8000000000000", "float", 0x7FC00000), ("0xFFF0000000000000", "float", 0xFF800000),
         ("0x36A0000000000000", "float", 1), ("0.1", "half", 0x2E66), ("0.1", "bfloat", 0x3DCD),
+        ("+nan(0x3F)", "bfloat", 0x7FFF), ("-nan(0x2)", "half", 0xFE02), ("+snan(0x1)", "float", 0x7F800001),
+        ("-qnan", "double", 0xFFF8000000000000), ("+inf", "float", 0x7F800000), ("f0x3F800000", "float", 0x3F800000),
     ],
 )  # fmt: skip
 def test_float_literals_keep_their_bits(literal: str, t: str, bits: int) -> None:

@@ -111,6 +111,12 @@ CASES: dict[str, tuple[str, str, str, str, dict[str, Any]]] = {
         "read of uninitialised LDS byte 1020 of @lds.*lanes 0-55",
         kernel(STORE + FENCED_BARRIER + MIRROR + END, module=LDS), {},
     ),
+    "a counter in LDS is never set to zero": (
+        kernel('%v = atomicrmw add ptr addrspace(3) @lds, i32 1 syncscope("workgroup") monotonic\n' + END, module=LDS),
+        "%v = atomicrmw", "read of uninitialised LDS byte 0 of @lds",
+        kernel('%v = atomicrmw xchg ptr addrspace(3) @lds, i32 1 syncscope("workgroup") monotonic\n' + END,
+               module=LDS), {},
+    ),
     "the descriptor is larger than the buffer": (
         kernel(RSRC.format(records=4096) + "%o = mul i32 %t, 4\n" + LOAD), "%v = call", "reads 4 bytes out of bounds",
         kernel(RSRC.format(records=800) + "%o = mul i32 %t, 4\n" + LOAD), {"size": 200},

@@ -32,11 +32,11 @@ def region_table(name: str, regions: list[Region]) -> str:
 
 
 def once(lines: list[str]) -> list[str]:
-    """Lines without repeated declarations."""
+    """Lines without repeated declarations and tables: functions bring those that they use."""
     seen: set[str] = set()
     out = []
     for line in lines:
-        if line.startswith("declare "):
+        if line.startswith(("declare ", "@codes_")):
             if line in seen:
                 continue
             seen.add(line)

@@ -217,3 +217,21 @@ def test_scaled_products_agree(a: int, b: int, scales: str) -> None:
         + "  store <4 x float> %d, ptr addrspace(1) %po, align 16\n  ret void\n}\n"
     )
     both(text, grid=1, block=64, args=[*arrays, np.zeros((64, 4), np.float32)], target="gfx950")
+
+
+def test_scaled_products_that_select_different_bytes_share_their_tables() -> None:
+    """As where K is longer than an instruction: one register holds the scales of several steps."""
+    name = "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v4i32.v4i32"
+    call = f"call <4 x float> @{name}(<4 x i32> %a, <4 x i32> %a, <4 x float> "
+    text = (
+        "define amdgpu_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out) {\n"
+        "  %t = call i32 @llvm.amdgcn.workitem.id.x()\n"
+        "  %p = getelementptr <4 x i32>, ptr addrspace(1) %in, i32 %t\n"
+        "  %a = load <4 x i32>, ptr addrspace(1) %p, align 16\n  %s = extractelement <4 x i32> %a, i32 0\n"
+        f"  %c = {call}zeroinitializer, i32 4, i32 4, i32 0, i32 %s, i32 0, i32 %s)\n"
+        f"  %d = {call}%c, i32 4, i32 4, i32 1, i32 %s, i32 1, i32 %s)\n"
+        "  %q = getelementptr <4 x float>, ptr addrspace(1) %out, i32 %t\n"
+        "  store <4 x float> %d, ptr addrspace(1) %q, align 16\n  ret void\n}\n"
+    )
+    data = np.random.default_rng(5).integers(0x78787878, 0x7F7F7F7F, (64, 4), dtype=np.uint32)
+    both(text, grid=1, block=64, args=[data, np.zeros((64, 4), np.float32)], target="gfx950")
