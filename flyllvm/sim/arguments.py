@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import LaunchError
 from . import convert, types as ty
-from .ir import Function
+from .ir import Function, Param
 from .layout_lds import ConstantData
 from .memory import GUARD_BYTES, HEAP_BASE, Region, Space
 from .values import Array, Value, scalar
@@ -22,30 +22,33 @@ class _Block:
 
     def __init__(self, start: int, end: int) -> None:
         self.start, self.end = start, end
-        self.arrays: list[tuple[int, Array]] = []
+        self.arrays: list[tuple[int, Array, bool]] = []  # argument, array, whether it is the argument itself
         self.region: Region
 
 
 class Buffers:
     """The arrays of a launch, copied into one heap with guard gaps, and back after a run without faults.
 
-    Arrays that overlap in the caller's memory overlap in the heap.
+    Those that structs point to are among them.  Arrays that overlap in the caller's memory overlap in the heap.
     """
 
     def __init__(
         self, kernel: Function, args: Sequence[Any], constants: ConstantData, addresses: dict[str, int]
     ) -> None:
-        arrays = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray)]
-        self.blocks = _merge([(i, _memory(kernel, i, a)) for i, a in arrays])
+        arrays = [(i, a, True) for i, a in enumerate(args) if isinstance(a, np.ndarray)]
+        for i, (param, arg) in enumerate(zip(kernel.params, args, strict=False)):
+            arrays += [(i, a, False) for a in _pointed_to(by_value(param), arg)]
+        self.blocks = _merge([(i, _memory(kernel, i, a), whole) for i, a, whole in arrays])
         self.address_of: dict[int, int] = {}
         regions: list[Region] = []
         end = constants.end + GUARD_BYTES
         for block in self.blocks:
             block.region = Region(_names(kernel, block), end, block.end - block.start)
-            block.region.readonly = not all(a.flags.writeable for _, a in block.arrays)
+            block.region.readonly = not all(a.flags.writeable for _, a, _ in block.arrays)
             regions.append(block.region)
-            for index, array in block.arrays:
-                self.address_of[index] = end + array.ctypes.data - block.start
+            for index, array, whole in block.arrays:
+                if whole:
+                    self.address_of[index] = end + array.ctypes.data - block.start
             end += -(-(block.region.size + GUARD_BYTES) // _ALIGN_BYTES) * _ALIGN_BYTES
         self.tail = end  # parameter structures and the dispatch packet
         regions.extend(region for region, _ in constants.items)
@@ -54,18 +57,14 @@ class Buffers:
             at = region.start - HEAP_BASE
             self.space.data[at : at + region.size] = constants.image(variable, addresses)
         for block in self.blocks:
-            for _, array in block.arrays:
+            for _, array, _ in block.arrays:
                 self._bytes(block, array)[...] = _raw(array)
 
-    def address_inside(self, where: str, array: Array) -> int:
-        """Address of an array that is passed inside a struct: it must be an argument of its own too."""
+    def address_inside(self, array: Array) -> int:
+        """Address of an array that a struct points to."""
         start = int(array.ctypes.data)
-        for block in self.blocks:
-            if block.start <= start < block.end:
-                return block.region.start + start - block.start
-        raise LaunchError(
-            f"{where}: an array inside a struct is in no array argument", fix="pass it as an argument too"
-        )
+        block = next(b for b in self.blocks if b.start <= start < b.end or (b.start == b.end == start))
+        return block.region.start + start - block.start
 
     def _bytes(self, block: _Block, array: Array) -> Array:
         start = block.region.start - HEAP_BASE + array.ctypes.data - block.start
@@ -81,7 +80,7 @@ class Buffers:
         """Writes the results of the run into the caller's arrays."""
         for block in self.blocks:
             if block.region.written:
-                for _, array in block.arrays:
+                for _, array, _ in block.arrays:
                     _raw(array)[...] = self._bytes(block, array)
 
 
@@ -110,20 +109,45 @@ def _raw(array: Array) -> Array:
     return flat.view(np.uint8)
 
 
-def _merge(arrays: list[tuple[int, Array]]) -> list[_Block]:
+def by_value(param: Param) -> ty.Type:
+    """Type of what the argument segment holds for a parameter."""
+    byref = param.attrs.get("byref")
+    return byref if isinstance(byref, ty.Type) else param.type
+
+
+def _members(t: ty.Type) -> list[ty.Type]:
+    """Types of the members of an aggregate; none for other types."""
+    if isinstance(t, ty.StructType):
+        return list(t.elems or ())
+    return [t.elem] * t.count if isinstance(t, ty.ArrayType) else []
+
+
+def _pointed_to(t: ty.Type, arg: Any) -> list[Array]:
+    """The arrays that pointers inside of a struct stand for."""
+    found: list[Array] = []
+    if isinstance(arg, (tuple, list)):
+        for part, value in zip(_members(t), arg, strict=False):
+            if isinstance(part, ty.PtrType) and isinstance(value, np.ndarray):
+                found.append(value)
+            found += _pointed_to(part, value)
+    return found
+
+
+def _merge(arrays: list[tuple[int, Array, bool]]) -> list[_Block]:
     blocks: list[_Block] = []
-    for index, array in sorted(arrays, key=lambda item: item[1].ctypes.data):
+    for index, array, whole in sorted(arrays, key=lambda item: item[1].ctypes.data):
         start, end = array.ctypes.data, array.ctypes.data + array.nbytes
         if blocks and start < blocks[-1].end:
             blocks[-1].end = max(blocks[-1].end, end)
         else:
             blocks.append(_Block(start, end))
-        blocks[-1].arrays.append((index, array))
+        blocks[-1].arrays.append((index, array, whole))
     return blocks
 
 
 def _names(kernel: Function, block: _Block) -> str:
-    return " / ".join(f"argument {i} %{kernel.params[i].name}" for i, _ in block.arrays)
+    names = (f"{'' if whole else 'array in '}argument {i} %{kernel.params[i].name}" for i, _, whole in block.arrays)
+    return " / ".join(dict.fromkeys(names))
 
 
 def check_count(kernel: Function, args: Sequence[Any]) -> None:
@@ -149,7 +173,7 @@ def value_of(kernel: Function, index: int, arg: Any, buffers: Buffers) -> Value:
     t = param.type
     where = f"argument {index} of @{kernel.name} ({t} %{param.name})"
     if isinstance(param.attrs.get("byref"), ty.Type):
-        return _aggregate(kernel, index, param.attrs["byref"], arg, buffers)
+        return _aggregate(kernel, index, by_value(param), arg, buffers)
     if isinstance(t, ty.PtrType):
         return _pointer(where, t, index, arg, buffers)
     if isinstance(arg, np.ndarray) and arg.ndim and not isinstance(t, ty.VecType):
@@ -209,7 +233,7 @@ def _vector(where: str, t: ty.VecType, arg: Any) -> Array:
 def _aggregate(kernel: Function, index: int, t: ty.Type, arg: Any, buffers: Buffers) -> Value:
     param = kernel.params[index]
     where = f"argument {index} of @{kernel.name} ({t} %{param.name})"
-    parts = list(t.elems or ()) if isinstance(t, ty.StructType) else [getattr(t, "elem", t)] * getattr(t, "count", 0)
+    parts = _members(t)
     if not isinstance(arg, (tuple, list, np.ndarray)) or len(arg) != len(parts):
         raise LaunchError(f"{where}: got {arg!r}", fix=f"pass a tuple of {len(parts)} values")
     out: list[Any] = []
@@ -223,11 +247,11 @@ def _aggregate(kernel: Function, index: int, t: ty.Type, arg: Any, buffers: Buff
         elif isinstance(part, ty.PtrType) and value is None:
             out.append(scalar(ty.I64, 0))
         elif isinstance(part, ty.PtrType) and isinstance(value, np.ndarray):
-            out.append(scalar(ty.I64, buffers.address_inside(where, value)))
+            out.append(scalar(ty.I64, buffers.address_inside(value)))
         else:
             raise LaunchError(
                 f"{where}: {value!r} is no value of its member of type {part}",
-                fix="pass numbers, None, or arrays that are arguments of their own too",
+                fix="pass numbers, or arrays and None for pointers",
             )
     return tuple(out)
 
@@ -237,7 +261,7 @@ def kernarg(kernel: Function, values: Sequence[Value]) -> tuple[Array, list[int]
 
     Source: LLVM AMDGPUUsage, kernel argument segment: natural alignment, in order.
     """
-    types = [p.attrs["byref"] if isinstance(p.attrs.get("byref"), ty.Type) else p.type for p in kernel.params]
+    types = [by_value(p) for p in kernel.params]
     offsets, end = [], 0
     for param, t in zip(kernel.params, types, strict=True):
         align = max(ty.abi_align(t), int(param.attrs.get("align", 1)) if "byref" in param.attrs else 1)

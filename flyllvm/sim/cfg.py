@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from ..errors import SimError
 from . import cluster_barrier
-from .ir import Block, Const, Function, Inst, Module, Operand, Reg
-from .types import VOID
+from .ir import Block, Const, Function, Inst, Module, Operand, Param, Reg
+from .types import I1, I32, VOID, Type, alloc_size
 
 WHOLE_BARRIER = "llvm.amdgcn.s.barrier"
 BARRIERS = frozenset((WHOLE_BARRIER, "llvm.amdgcn.s.barrier.wait", cluster_barrier.BARRIER))
@@ -83,6 +83,9 @@ class _Inliner:
         self.count += 1
         prefix = f"{callee.name}.{self.count}."
         arguments = {p.name: o for p, o in zip(callee.params, call.operands, strict=True)}
+        for param in callee.params:
+            if isinstance(param.attrs.get("byval"), Type):
+                arguments[param.name] = _copied(call, param, arguments[param.name], prefix, block)
         body = self.expand(callee, prefix, arguments, (call, *chain), (*stack, callee.name))
         after = Block(f"{prefix}return", call.line)
         block.insts.append(_jump(call, body[0].name))
@@ -102,6 +105,23 @@ class _Inliner:
         blocks.extend(body)
         blocks.append(after)
         return after
+
+
+def _copied(call: Inst, param: Param, argument: Operand, prefix: str, block: Block) -> Operand:
+    """The caller's copy of what a ``byval`` argument points to: the callee may write into it."""
+    t = param.attrs["byval"]
+    place = Inst("alloca", f"{prefix}{param.name}.byval", param.type, [], call.line)
+    place.extra = {"base_type": t, "align": int(param.attrs.get("align", 0))}
+    target = Reg(param.type, str(place.name))
+    copy = Inst(
+        "call", None, VOID, [target, argument, Const(I32, "int", alloc_size(t)), Const(I1, "int", 0)], call.line
+    )
+    space = getattr(param.type, "space", 0)
+    copy.callee = f"llvm.memcpy.p{space}.p{space}.i32"
+    for inst in (place, copy):
+        inst.dbg, inst.inlined_from = call.dbg, call.inlined_from
+        block.insts.append(inst)
+    return target
 
 
 def _rename(operand: Operand, prefix: str, arguments: dict[str, Operand]) -> Operand:

@@ -155,7 +155,7 @@ def _assume(c: Compiler, inst: Inst) -> list[Op]:
 
 def _trap(c: Compiler, inst: Inst) -> list[Op]:
     def run(r: list[Any], m: Machine) -> None:
-        m.fault(inst, "the kernel trapped")
+        m.fault(inst, "the kernel trapped", fix="these lanes failed an assertion of the kernel: see what leads here")
 
     return [run]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import mem_ops, poison, types as ty
+from . import mem_ops, poison, transfer, types as ty
 from .ir import Inst
 from .values import Array
 
@@ -23,19 +23,65 @@ def _chunks(m: Machine, inst: Inst, length: Array) -> int:
 
 
 def _copy(c: Compiler, inst: Inst) -> list[Op]:
+    """Bytes that were never written, such as the padding of a struct, stay so in the copy."""
     target, source, length = (c.slot(o) for o in inst.operands[:3])
-    loads = mem_ops.loader(inst, ty.I8, mem_ops.space_of(c, inst, 1), 1)
-    stores = mem_ops.storer(inst, ty.I8, mem_ops.space_of(c, inst, 0), 1)
+    to, of = mem_ops.space_of(c, inst, 0), mem_ops.space_of(c, inst, 1)
+    loads, stores = mem_ops.loader(inst, ty.I8, of, 1), mem_ops.storer(inst, ty.I8, to, 1)
     guard = poison.guard(c, inst, [0, 1, 2], "the address or length")
 
     def run(r: list[Any], m: Machine) -> None:
         count = _chunks(m, inst, r[length])
-        a, b = r[target], r[source]
-        data = [loads(m, b + b.dtype.type(i)) for i in range(count)]
-        for i, byte in enumerate(data):
-            stores(m, a + a.dtype.type(i), byte)
+        a, b, saved = r[target], r[source], m.mask
+        data: list[tuple[Array | None, Array]] = []
+        for i in range(count):
+            unset = _never_written(m, inst, of, b + b.dtype.type(i))
+            if unset is not None:
+                m.enter(saved & ~unset)
+            data.append((unset, loads(m, b + b.dtype.type(i)) if m.active else np.zeros(m.shape, np.uint8)))
+            if unset is not None:
+                m.enter(saved)
+        for i, (unset, byte) in enumerate(data):
+            place = a + a.dtype.type(i)
+            if unset is None:
+                stores(m, place, byte)
+                continue
+            m.enter(saved & ~unset)
+            if m.active:
+                stores(m, place, byte)
+            m.enter(unset)
+            _forget(m, inst, to, place)
+            m.enter(saved)
 
     return [guard, run] if guard else [run]
+
+
+def _never_written(m: Machine, inst: Inst, space_name: str, address: Array) -> Array | None:
+    """The running lanes that read a byte which nothing wrote; ``None`` where there are none."""
+    if space_name == "global" or not m.program.checks.lds:
+        return None
+    if space_name == "flat":
+        parts = mem_ops.each_flat(m, address, lambda name, a: _never_written(m, inst, name, a))
+        masks = [mask for _, mask in parts if mask is not None]
+        return np.logical_or.reduce(masks) if masks else None
+    where = transfer.locate(m, inst, space_name, address, 1, 1, False)
+    if space_name == "private":
+        known = m.private_written[where.offset]
+    else:
+        known = m.shadow.written.take(m.shadow.indices(where.offset, 1), mode="clip") != 0
+    if known.all():
+        return None
+    unset: Array = ~(transfer.expanded(m, known) if where.packed else np.broadcast_to(known, m.shape)) & m.mask
+    return unset if unset.any() else None
+
+
+def _forget(m: Machine, inst: Inst, space_name: str, address: Array) -> None:
+    """The bytes at an address have no content any more."""
+    if space_name == "flat":
+        mem_ops.each_flat(m, address, lambda name, a: _forget(m, inst, name, a))
+    elif space_name == "private":
+        m.private_written[transfer.locate(m, inst, "private", address, 1, 1, True).offset] = False
+    elif space_name == "global":
+        m.launch.warn(inst, "bytes that were never written are copied to global memory (padding of a struct?)")
 
 
 def _set(c: Compiler, inst: Inst) -> list[Op]:

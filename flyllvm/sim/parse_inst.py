@@ -360,10 +360,9 @@ class InstParser(ValueParser):
         while not self.accept(")"):
             t = self.parse_type()
             attrs = {} if t is ty.METADATA else self.skip_value_attrs()
-            operand = self.parse_value(t)
-            if "byval" in attrs or "sret" in attrs:
-                inst.extra["memory_argument"] = True
-            inst.operands.append(operand)
+            if "byval" in attrs:
+                inst.extra.setdefault("byval", {})[len(inst.operands)] = attrs["byval"]
+            inst.operands.append(self.parse_value(t))
             if not self.at(")"):
                 self.expect(",")
         inst.extra["attrs"].update(self.skip_attrs(one_line=True))

@@ -166,8 +166,8 @@ def _out_of_bounds(
 def show(m: Machine, space_name: str, address: int) -> str:
     """An address relative to the nearest region."""
     space = {"global": m.heap, "LDS": m.lds, "private": m.private}[space_name]
-    if space_name == "global" and address < 4096:
-        return f"global address {address:#x} (null pointer)"
+    if address < 4096 if space_name == "global" else address > 0xFFFFF000:
+        return f"{space_name} address {address:#x} (null pointer)"
     if space is None or not space.regions:
         return f"{space_name} address {address:#x} (there is no {space_name} memory)"
     region = space.region_of(address)

@@ -503,8 +503,77 @@ def test_arguments_by_reference_and_by_value_hold_structs() -> None:
     assert np.array_equal(out, source + 30 + 1000 + 5)
     with pytest.raises(LaunchError, match="pass a tuple of 3 values"):
         _run(body, [source, out, (5, 1000), (1, 2)], params)
-    with pytest.raises(LaunchError, match="pass it as an argument too"):
-        _run(body, [source, out, (5, 1000), (1, (2.0, 30.0), np.zeros(64, np.uint32))], params)
+    inner = source * 2
+    _run(body, [source, out, (5, 1000), (1, (2.0, 30.0), inner)], params)
+    assert np.array_equal(out, inner + 30 + 1000 + 5)
+    with pytest.raises(SimError, match=r"out of bounds, at byte 240 of array in argument 3 %s \(240 bytes\)"):
+        _run(body, [source, out, (5, 1000), (1, (2.0, 30.0), inner[:60])], params)
+    with pytest.raises(LaunchError, match="pass numbers, or arrays and None for pointers"):
+        _run(body, [source, out, (5, 1000), (1, (2.0, 30.0), 7)], params)
+
+
+def test_arrays_that_only_a_struct_points_to_get_the_results() -> None:
+    text = (
+        "define amdgpu_kernel void @k({ ptr addrspace(1), i32 } %p) {\n"
+        "  %a = extractvalue { ptr addrspace(1), i32 } %p, 0\n  %v = extractvalue { ptr addrspace(1), i32 } %p, 1\n"
+        "  store i32 %v, ptr addrspace(1) %a, align 4\n  ret void\n}\n"
+    )
+    out = np.zeros(2, np.int32)
+    simulate(text, grid=1, block=1, args=[(out, 9)])
+    assert out.tolist() == [9, 0]
+
+
+_PASSED = "%S = type { i8, i32 }\n"
+
+
+def test_a_callee_writes_into_its_own_copy_of_a_byval_argument() -> None:
+    """Padding of the struct, which nothing ever wrote, is copied without a fault."""
+    text = kernel(
+        """
+    %s = alloca %S, align 4, addrspace(5)
+    store i8 1, ptr addrspace(5) %s
+    %f = getelementptr %S, ptr addrspace(5) %s, i32 0, i32 1
+    store i32 %t, ptr addrspace(5) %f
+    %x = call i32 @g(ptr addrspace(5) byval(%S) align 4 %s)
+    %y = load i32, ptr addrspace(5) %f
+    %h = mul i32 %x, 1000
+    %v = add i32 %h, %y
+    """
+        + STORE_OUT.format(value="%v"),
+        module=_PASSED + "define i32 @g(ptr addrspace(5) byval(%S) align 4 %p) {\n"
+        "  %f = getelementptr %S, ptr addrspace(5) %p, i32 0, i32 1\n  %a = load i32, ptr addrspace(5) %f\n  %b = add i32 %a, 5\n  store i32 %b, ptr addrspace(5) %f\n"
+        "  ret i32 %b\n}\n",
+    )
+    out = np.zeros(64, np.uint32)
+    simulate(text, grid=1, block=64, args=[out])
+    assert np.array_equal(out, (np.arange(64) + 5) * 1000 + np.arange(64))
+
+
+def test_a_copy_of_what_was_never_written_was_never_written() -> None:
+    body = """
+    %a = alloca [2 x i32], align 4, addrspace(5)
+    %b = alloca [2 x i32], align 4, addrspace(5)
+    store [2 x i32] zeroinitializer, ptr addrspace(5) %b
+    store i32 %t, ptr addrspace(5) %a
+    call void @llvm.memcpy.p5.p5.i32(ptr addrspace(5) %b, ptr addrspace(5) %a, i32 8, i1 false)
+    %p = getelementptr i8, ptr addrspace(5) %b, i32 PLACE
+    %v = load i32, ptr addrspace(5) %p, align 4
+    """ + STORE_OUT.format(value="%v")
+    out = np.zeros(64, np.uint32)
+    _run(body.replace("PLACE", "0"), [out], "ptr addrspace(1) %out")
+    assert np.array_equal(out, np.arange(64))
+    with pytest.raises(SimError, match=r"%v = load.*never written"):
+        _run(body.replace("PLACE", "4"), [out], "ptr addrspace(1) %out")
+    out = np.full(64, 5, np.uint32)
+    body = (
+        "%a = alloca i64, addrspace(5)\nstore i32 %t, ptr addrspace(5) %a\n"
+        "%p = getelementptr i32, ptr addrspace(1) %out, i32 %t\n"
+        "%c = icmp eq i32 %t, 0\nbr i1 %c, label %one, label %end\none:\n"
+        "call void @llvm.memcpy.p1.p5.i32(ptr addrspace(1) %p, ptr addrspace(5) %a, i32 8, i1 false)\nbr label %end\n"
+        "end:\nret void"
+    )
+    report = simulate(kernel(body), grid=1, block=64, args=[out])
+    assert out[:3].tolist() == [0, 5, 5] and "were never written are copied to global memory" in report.warnings[0]
 
 
 def test_scalar_buffer_loads_and_asynchronous_copies_of_gfx1250() -> None:
