@@ -541,7 +541,8 @@ def test_a_callee_writes_into_its_own_copy_of_a_byval_argument() -> None:
     """
         + STORE_OUT.format(value="%v"),
         module=_PASSED + "define i32 @g(ptr addrspace(5) byval(%S) align 4 %p) {\n"
-        "  %f = getelementptr %S, ptr addrspace(5) %p, i32 0, i32 1\n  %a = load i32, ptr addrspace(5) %f\n  %b = add i32 %a, 5\n  store i32 %b, ptr addrspace(5) %f\n"
+        "  %f = getelementptr %S, ptr addrspace(5) %p, i32 0, i32 1\n  %a = load i32, ptr addrspace(5) %f\n"
+        "  %b = add i32 %a, 5\n  store i32 %b, ptr addrspace(5) %f\n"
         "  ret i32 %b\n}\n",
     )
     out = np.zeros(64, np.uint32)
