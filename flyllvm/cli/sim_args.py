@@ -147,11 +147,13 @@ def compare(
         good = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
     error = np.abs(a - b)
     finite = error[np.isfinite(error)]
+    first = None if good.all() else tuple(int(i) for i in np.argwhere(~good)[0])
     return {
         "argument": index, "file": file, "ok": bool(good.all()), "count": int(good.size),
         "different": int(np.count_nonzero(~good)),
         "max_abs_error": float(finite.max()) if finite.size else 0.0,
-        "first": [int(i) for i in np.argwhere(~good)[0]] if not good.all() else None,
+        "first": None if first is None else list(first),
+        "got": None if first is None else str(got[first]), "want": None if first is None else str(want[first]),
     }  # fmt: skip
 
 

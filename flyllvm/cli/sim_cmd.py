@@ -23,7 +23,7 @@ _TYPES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command line."""
     parser.add_argument("file", metavar="FILE.ll", help="textual LLVM IR")
-    parser.add_argument("--arch", default="gfx942", help="target id (default gfx942)")
+    parser.add_argument("--arch", help="target id (default: that of the file, else gfx942)")
     parser.add_argument("--kernel", help="name of the kernel; needed where the file has several")
     parser.add_argument("--grid", default="1", metavar="X[,Y,Z]", help="workgroups per axis")
     parser.add_argument("--block", default="64", metavar="X[,Y,Z]", help="work items per axis")
@@ -151,7 +151,7 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
     warned = bool(report.warnings)
     report.matrix_cycles = matrix_cycles(report.instructions, report.target.partition(":")[0])
     if profiled:
-        _add_resources(report, text, ns)
+        _add_resources(report, text)
     results = [
         compare(index, file, arguments, before, ns.rtol, ns.atol) for index, file in expected
     ]  # fmt: skip
@@ -175,7 +175,11 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
         for path in outputs:
             print(f"wrote {path}")
     for r in () if ns.json else failed:  # the JSON has them
-        print(f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}", file=sys.stderr)
+        values = f"it has {r['got']}, the file {r['want']}"
+        print(
+            f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}: {values}",
+            file=sys.stderr,
+        )
         print(f"  {r['stored_by']}", file=sys.stderr)
     return 1 if failed or (warned and ns.fail_on_warnings) else 0
 
@@ -205,13 +209,13 @@ def _stored_by(
         r["stored_by"] = said or (f"stored by {writer}" if writer else "the kernel did not store it")
 
 
-def _add_resources(report: SimReport, text: str, ns: argparse.Namespace) -> None:
+def _add_resources(report: SimReport, text: str) -> None:
     """Compiles the module for the registers and the LDS that its kernel takes; a warning where LLVM cannot."""
     from ..codegen.options import Options
     from ..compiler.pipeline import Timings, link_stage, object_stage
     from ..target import Target
 
-    target = Target.parse(ns.arch, ns.wave)
+    target = Target.parse(report.target, report.wave_size)
     # Other compilers' LLVM may spell the triple in ways that this one does not know.
     text = "\n".join(line for line in text.split("\n") if not line.startswith(("target triple", "target datalayout")))
     try:

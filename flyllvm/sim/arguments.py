@@ -98,6 +98,10 @@ def _memory(kernel: Function, index: int, array: Array) -> Array:
             f"argument {index} of @{kernel.name} is an array of {array.dtype.str}: its bytes are swapped",
             fix="convert it: a.astype(a.dtype.newbyteorder('='))",
         )
+    if isinstance(array, np.ma.MaskedArray):
+        raise LaunchError(
+            f"argument {index} of @{kernel.name} has a mask", fix="pass array.filled(value) or array.data"
+        )
     if array.dtype == object:
         raise LaunchError(f"argument {index} of @{kernel.name} is an array of Python objects", fix="pass numbers")
     return array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SimError
+from ..errors import LaunchError, SimError
 from .profile import table
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class SimReport:
         target: Target id.
         grid: Workgroups per axis.
         block: Work items per axis.
+        wave_size: Lanes in a wave.
         seconds: Wall time of the run, compilation to closures included, that of the second engine not.
         engine: ``numpy``, ``jit``, or ``numpy, then jit`` where the second engine took over on the way.
         engine_note: Why the second engine did not run although it was considered.
@@ -47,6 +48,7 @@ class SimReport:
 
     def __init__(self, kernel: str, target: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         self.kernel, self.target, self.grid, self.block = kernel, target, grid, block
+        self.wave_size = 0
         self.seconds = 0.0
         self.engine, self.engine_note = "numpy", ""
         self.compile_seconds = 0.0
@@ -95,6 +97,8 @@ class SimReport:
                 ``lds_bytes``, ``scratch_bytes``, and the numbers of spilled registers.
             target: Where it runs.
         """
+        if not hasattr(resources, "vgpr_count"):
+            raise LaunchError(f"resources are {resources!r}", fix='pass code_object.kernels["name"]')
         size = self.block[0] * self.block[1] * self.block[2]
         lds = max(int(resources.lds_bytes), self.lds_bytes)
         found = target.occupancy(resources.vgpr_count, resources.sgpr_count, lds, size)
@@ -107,8 +111,8 @@ class SimReport:
         return made + (f" ({self.engine_note})" if self.engine_note else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON-ready values."""
-        out = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
+        """All attributes as JSON-ready values; ``writers`` is a function and not among them."""
+        out = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items() if k != "writers"}
         out["clipped_lanes"] = self.clipped_lanes
         return out
 

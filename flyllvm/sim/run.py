@@ -9,10 +9,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from ..errors import LaunchError, SimError
+from ..errors import SimError
 from ..printf import HEADER_BYTES, PARAMETER, formats_in, new_buffer, write_lines
 from ..target import Target
-from . import arguments
+from . import arguments, inputs
 from .checks import level
 from .cluster_barrier import cluster_groups
 from .compile import Compiler, Program
@@ -29,14 +29,6 @@ _CHUNK_LANES = 16384
 _CHUNK_LDS_BYTES = 48 << 20
 
 
-def _dims(name: str, value: Any) -> tuple[int, int, int]:
-    items = tuple(value) if isinstance(value, (tuple, list, np.ndarray)) else (value,)
-    if not 1 <= len(items) <= 3 or not all(isinstance(i, (int, np.integer)) and 0 < i < 1 << 31 for i in items):
-        raise LaunchError(f"{name} is {value!r}", fix="pass one to three positive ints, each below 2**31")
-    padded = (*map(int, items), 1, 1)
-    return padded[0], padded[1], padded[2]
-
-
 @lru_cache(maxsize=8)
 def _parsed(ir_text: str, source_name: str) -> Module:
     """A module, kept for its other kernels; compiling works on copies of its instructions."""
@@ -45,57 +37,20 @@ def _parsed(ir_text: str, source_name: str) -> Module:
 
 @lru_cache(maxsize=32)
 def compiled(
-    ir_text: str,
-    kernel: str | None,
-    target: Target,
-    source_name: str,
-    checks: str = "default",
-    fusing: bool = True,
-) -> Program:
+    ir_text: str, kernel: str | None, target: str | Target | None, wave_size: int | None, source_name: str,
+    checks: str = "default", fusing: bool = True,
+) -> Program:  # fmt: skip
     """Parses and compiles a kernel; the last few are kept.
 
     Raises:
         ParseError: The text is no valid module.
-        LaunchError: The kernel does not exist.
+        LaunchError: The kernel does not exist, or is for another target.
         SimError: It uses something unknown.
     """
     module = _parsed(ir_text, source_name)
-    names = module.kernels()
-    if kernel is None:
-        if len(names) != 1:
-            raise LaunchError(f"the module has {len(names)} kernels: {', '.join(names) or 'none'}", fix="name one")
-        kernel = names[0]
-    function = module.functions.get(kernel)
-    if function is None or not function.blocks:
-        raise LaunchError(f"the module has no kernel @{kernel}", fix=f"it has: {', '.join(names) or 'none'}")
-    return Compiler(module, function, target, target.wave_size, level(checks), fusing).build()
-
-
-def _check_block(program: Program, block: tuple[int, int, int], target: Target) -> None:
-    lanes = block[0] * block[1] * block[2]
-    if lanes > target.chip.max_workgroup_size:
-        raise LaunchError(
-            f"block {block} has {lanes} work items, {target.processor} takes {target.chip.max_workgroup_size}",
-            fix="use smaller workgroups",
-        )
-    limits = program.kernel.attrs.get("amdgpu-flat-work-group-size")
-    if limits is not None:
-        low, high = _flat_sizes(program.kernel.name, limits)
-        if not low <= lanes <= high:
-            raise LaunchError(
-                f"block {block} has {lanes} work items, @{program.kernel.name} was compiled for {low} to {high}",
-                fix="launch it with that size, or change its amdgpu-flat-work-group-size",
-            )
-
-
-def _flat_sizes(kernel: str, text: str) -> tuple[int, int]:
-    """The least and the greatest workgroup of an ``amdgpu-flat-work-group-size``."""
-    parts = text.split(",")
-    if len(parts) != 2 or not all(p.strip().isascii() and p.strip().isdigit() for p in parts):
-        raise LaunchError(
-            f'@{kernel} has "amdgpu-flat-work-group-size"="{text}"', fix='write two numbers of work items: "64,256"'
-        )
-    return int(parts[0]), int(parts[1])
+    function = inputs.kernel_of(module, kernel)
+    chip = inputs.target_of(module, function, target, wave_size)
+    return Compiler(module, function, chip, chip.wave_size, level(checks), fusing).build()
 
 
 def simulate(
@@ -128,7 +83,7 @@ def simulate(
         grid: Workgroups per axis.
         block: Work items per axis.
         args: One per parameter: a contiguous array or ``None`` for a pointer, a number for a scalar.
-        target: Target id; by default that of the artifact, or gfx942.
+        target: Target id; by default that of the artifact or the module (``target-cpu``, the triple), else gfx942.
         dynamic_lds_bytes: Bytes of LDS behind ``external addrspace(3) global [0 x i8]``.
         wave_size: Lanes in a wave where the chip has both modes.
         checks: ``none`` (bounds and barriers only), ``default``, or ``all`` (global races, overflow, warnings too).
@@ -249,12 +204,20 @@ def prepare(
         ParseError, LaunchError, SimError: As `simulate` does.
     """
     start = time.perf_counter()
-    default: str | Target = getattr(ir_text, "target", "gfx942")
-    chip = Target.parse(default if target is None else target, wave_size)
-    ir_text = getattr(ir_text, "llvm_ir", ir_text)
-    dims, items = _dims("grid", grid), _dims("block", block)
-    program = compiled(ir_text, kernel, chip, source_name, checks, fusing)
-    _check_block(program, items, chip)
+    if target is None:
+        target = getattr(ir_text, "target", None)
+    ir_text = inputs.module_text(ir_text)
+    dims, items = inputs.dims("grid", grid), inputs.dims("block", block)
+    dynamic_lds_bytes = inputs.number("dynamic_lds_bytes", dynamic_lds_bytes, 0)
+    max_steps = inputs.number("max_steps", max_steps, 1)
+    wave_size = None if wave_size is None else inputs.number("wave_size", wave_size, 1)
+    args = inputs.sequence(args)
+    if target is not None and not isinstance(target, str):
+        target = Target.parse(target)
+    level(checks)
+    program = compiled(ir_text, inputs.name(kernel), target, wave_size, str(source_name), checks, fusing)
+    chip = program.target
+    inputs.check_block(program, items, chip)
     args, formats = _with_printf_buffer(program, ir_text, args)
     arguments.check_count(program.kernel, args)
     buffers = arguments.Buffers(program.kernel, args, program.constants, program.addresses)
@@ -264,6 +227,7 @@ def prepare(
     values = launch.by_reference([arguments.value_of(program.kernel, i, a, buffers) for i, a in enumerate(args)])
     setup = Setup(launch, values, SimReport(program.kernel.name, str(chip), dims, items))
     setup.start = start
+    setup.report.wave_size = chip.wave_size
     if formats is not None:
         setup.printed = len(args) - 1, formats
     return setup

@@ -22,7 +22,8 @@ from .values import Array
 class Simulator:
     """A kernel run that can be stopped.
 
-    Takes the arguments of `simulate`.  The grid must fit one chunk, so that all its values can be looked at.
+    Takes the arguments of `simulate` that say what to run (not ``engine``, ``progress``, ``printf_to`` and
+    ``resources``).  The grid must fit one chunk, so that all its values can be looked at.
 
     Raises:
         ParseError, LaunchError, SimError: As `simulate` does.
@@ -30,8 +31,11 @@ class Simulator:
 
     def __init__(
         self, ir_text: str, kernel: str | None = None, *, grid: Any, block: Any, args: Sequence[Any],
-        target: str | Target = "gfx942", **options: Any,
+        target: str | Target | None = None, **options: Any,
     ) -> None:  # fmt: skip
+        for name in ("engine", "progress", "printf_to", "resources"):
+            if name in options:
+                raise LaunchError(f"a run in steps has no option {name!r}", fix="leave it out, or call simulate")
         self.setup = runs.prepare(
             ir_text, kernel, grid=grid, block=block, args=args, target=target, fusing=False, **options
         )
@@ -44,6 +48,7 @@ class Simulator:
         self._stops = self._walk()
         self.current: Inst | None = None
         self._advance()
+        self._moved = False
 
     def _walk(self) -> Iterator[Inst]:
         """Yields each instruction before it runs."""
@@ -62,7 +67,7 @@ class Simulator:
                 node = node.finish(m.regs, m) or m.schedule()
 
     def _advance(self) -> None:
-        self.current = next(self._stops, None)
+        self.current, self._moved = next(self._stops, None), True
         if self.current is None and not self.setup.finished:
             self.setup.write_lines()
             self.setup.finish()
@@ -78,7 +83,7 @@ class Simulator:
         return None if self.current is None else self.program.text_of(self.current)
 
     def step(self, count: int = 1) -> str | None:
-        """Runs instructions, and returns the location of the next one."""
+        """Runs instructions, and returns the location of the next one; ``None`` when the run is over."""
         for _ in range(count):
             if self.current is not None:
                 self._advance()
@@ -87,14 +92,33 @@ class Simulator:
     def run_to(self, place: str | int) -> bool:
         """Runs until just before an instruction at a place: ``"file.py:12"``, or a line of the ``.ll`` text.
 
+        The first call may stop at the first instruction; later ones stop at the next one there after the current.
+
         Returns:
             Whether it stopped there (``False``: the run is over).
+
+        Raises:
+            SimError: No instruction of the kernel is at that place.
         """
+        if isinstance(place, bool) or not isinstance(place, (int, str)):
+            raise SimError(f"{place!r} is no place", fix='pass a line of the LLVM IR, or "file.py:12"')
+        if not any(self._is_at(inst, place) for inst in self.program.insts):
+            raise SimError(
+                f"no instruction of the kernel is at {place!r}", fix=f"one that is: {self._some_place(place)}"
+            )
+        if not self._moved and self.current is not None and self._is_at(self.current, place):
+            self._moved = True
+            return True
         while self.current is not None:
             self._advance()
             if self.current is not None and self._is_at(self.current, place):
                 return True
         return False
+
+    def _some_place(self, place: str | int) -> str:
+        if isinstance(place, int):
+            return str(min((inst.line for inst in self.program.insts), key=lambda line: (abs(line - place), line)))
+        return repr(self.program.where(self.program.insts[0]))
 
     def _is_at(self, inst: Inst, place: str | int) -> bool:
         if isinstance(place, int):
@@ -115,14 +139,21 @@ class Simulator:
         Raises:
             SimError: There is no such value, or it has not been computed yet.
         """
-        name = name.removeprefix("%")
+        name = str(name).removeprefix("%")
         slot = self.program.slots.get(name)
         if slot is None:
             raise SimError(f"there is no value %{name}", fix="use the name it has in the LLVM IR")
         value = self.machine.regs[slot]
         if value is None:
             raise SimError(f"%{name} has not been computed yet", fix="step further")
+        self._check_place(workgroup, wave, lane)
         return self._pick(value, workgroup, wave, lane)
+
+    def _check_place(self, workgroup: int, wave: int | None = None, lane: int | None = None) -> None:
+        for what, number, count in zip(("workgroup", "wave", "lane"), (workgroup, wave, lane), self.machine.shape,
+                                       strict=True):  # fmt: skip
+            if number is not None and (not isinstance(number, (int, np.integer)) or not 0 <= number < count):
+                raise SimError(f"there is no {what} {number!r}", fix=f"pass an int from 0 to {count - 1}")
 
     def _pick(self, value: Any, workgroup: int, wave: int | None, lane: int | None) -> Any:
         if isinstance(value, tuple):
@@ -135,6 +166,7 @@ class Simulator:
 
     def lanes(self, workgroup: int = 0) -> Array:
         """Which lanes run the next instruction.  Shape: ``(waves, lanes)``, bool."""
+        self._check_place(workgroup)
         return self.machine.mask[workgroup].copy()
 
     def matrix(self, name: str, workgroup: int = 0, wave: int = 0) -> Array:
@@ -146,7 +178,8 @@ class Simulator:
         Raises:
             SimError: No dense matrix instruction uses it.
         """
-        name = name.removeprefix("%")
+        name = str(name).removeprefix("%")
+        self._check_place(workgroup, wave)
         for inst in self.program.insts:
             role, product = self._role(inst, name)
             if product is not None:

@@ -42,7 +42,7 @@ def test_fragments_are_shown_as_the_matrices_they_represent() -> None:
     assert np.array_equal(run.matrix("d", wave=1), want[16:])
     report = run.run()
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
-    assert report.matrix_flops == 2 * 32 * 16 * 32 and run.where is None and not run.run_to(1)
+    assert report.matrix_flops == 2 * 32 * 16 * 32 and run.where is None and not run.run_to(6)
 
 
 def test_lanes_at_a_stop_in_a_branch() -> None:
@@ -77,3 +77,34 @@ def test_wrong_questions_are_refused() -> None:
         run.matrix("t")
     with pytest.raises(LaunchError, match="use a smaller grid"):
         Simulator(exchange(), grid=100000, block=256, args=[np.zeros(256, np.uint32)])
+
+
+def test_the_first_instruction_is_a_place_too() -> None:
+    run, _ = _gemm()
+    first = line_of(gemm(), "%t = call")
+    assert run.run_to(first) and run.text == "%t = call i32 @llvm.amdgcn.workitem.id.x()"
+    assert not run.run_to(first)  # the next one there: it is not in a loop
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda run: run.run_to(1), "no instruction of the kernel is at 1\n.*one that is: 6"),
+        (lambda run: run.run_to("other.py:3"), r"no instruction of the kernel is at 'other.py:3'\n.*'k\.ll:6'"),
+        (lambda run: run.run_to(None), "None is no place\n.*pass a line"),
+        (lambda run: run.value("%t", wave=2), "no wave 2\n.*from 0 to 1"),
+        (lambda run: run.value("%t", lane=-1), "no lane -1\n.*from 0 to 63"),
+        (lambda run: run.lanes(7), "no workgroup 7\n.*from 0 to 0"),
+        (lambda run: run.matrix("fa", wave="a"), "no wave 'a'"),
+    ],
+)
+def test_places_that_are_none_are_refused(ask: object, message: str) -> None:
+    run, _ = _gemm()
+    run.step(3)
+    with pytest.raises(SimError, match=message):
+        ask(run)  # type: ignore[operator]
+
+
+def test_a_run_in_steps_has_no_engine() -> None:
+    with pytest.raises(LaunchError, match="leave it out, or call simulate"):
+        Simulator(gemm(), grid=1, block=128, args=[], engine="jit")
