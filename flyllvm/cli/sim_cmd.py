@@ -175,9 +175,9 @@ def _simulate(ns: argparse.Namespace, text: str) -> int:
         for path in outputs:
             print(f"wrote {path}")
     for r in () if ns.json else failed:  # the JSON has them
-        values = f"it has {r['got']}, the file {r['want']}"
+        found = f"it has {r['got']}, the file {r['want']}"
         print(
-            f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}: {values}",
+            f"error: argument {r['argument']} differs from {r['file']}, first at {r['first']}: {found}",
             file=sys.stderr,
         )
         print(f"  {r['stored_by']}", file=sys.stderr)

@@ -50,7 +50,9 @@ def test_right_result_gives_status_0_and_the_report(folder: Path, capsys: pytest
 def test_wrong_result_gives_status_1_and_the_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = _run(capsys, [*GEMM, "--expect", "2=wrong.npy"])
     assert status == 1
-    assert "differs in 512 of 512 elements, largest error 1" in out and "first at [0, 0]" in err
+    assert "differs in 512 of 512 elements, largest error 1" in out and "first at [0, 0]: it has " in err
+    got, want = err.split("it has ")[1].split("\n")[0].split(", the file ")
+    assert float(want) == float(got) + 1
     line = gemm().split("\n").index(next(x for x in gemm().split("\n") if "store float %c0" in x)) + 1
     assert (
         f"stored by 'store float %c0, ptr addrspace(1) %pc0, align 4' at k.ll:{line}, workgroup (0, 0, 0), wave 0"
@@ -70,6 +72,17 @@ def test_json_output_holds_report_and_comparison(folder: Path, capsys: pytest.Ca
     data: dict[str, Any] = json.loads(out)
     assert status == 0 and data["ok"] and data["comparisons"][0]["different"] == 0
     assert data["report"]["matrix_flops"] == 2 * 32 * 16 * 32
+    status, out, _ = _run(capsys, [*GEMM, "--check-all", "--json"])
+    assert status == 0 and json.loads(out)["report"]["wave_size"] == 64
+
+
+def test_the_file_says_which_chip_it_is_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = 'target triple = "amdgpu12.01-amd-amdhsa"\n' + exchange()
+    (folder / "rdna.ll").write_text(text)
+    status, out, _ = _run(capsys, "sim rdna.ll --block 256 --arg i32[256] --profile".split())
+    assert status == 0 and out.startswith("@k on gfx1201: ") and "occupancy: " in out
+    status, _, err = _run(capsys, "sim rdna.ll --block 256 --arg i32[256] --arch gfx942".split())
+    assert status == 2 and "fix: simulate it on gfx1201" in err
 
 
 def test_html_report_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
