@@ -37,8 +37,8 @@ def _parsed(ir_text: str, source_name: str) -> Module:
 
 @lru_cache(maxsize=32)
 def compiled(
-    ir_text: str, kernel: str | None, target: str | Target | None, wave_size: int | None, source_name: str,
-    checks: str = "default", fusing: bool = True,
+    ir_text: str, kernel: str | None, target: str | Target | None, source_name: str, checks: str = "default",
+    fusing: bool = True, wave_size: int | None = None,
 ) -> Program:  # fmt: skip
     """Parses and compiles a kernel; the last few are kept.
 
@@ -215,7 +215,7 @@ def prepare(
     if target is not None and not isinstance(target, str):
         target = Target.parse(target)
     level(checks)
-    program = compiled(ir_text, inputs.name(kernel), target, wave_size, str(source_name), checks, fusing)
+    program = compiled(ir_text, inputs.name(kernel), target, str(source_name), checks, fusing, wave_size)
     chip = program.target
     inputs.check_block(program, items, chip)
     args, formats = _with_printf_buffer(program, ir_text, args)
