@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ["FLYLLVM_SIM_THREADS"] = "1"
 
 import sys
 import time

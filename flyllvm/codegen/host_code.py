@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..host import Jobs
+
 #: Code generation level: 1 compiles in half the time of 2, for code that is a fifth slower.
 OPT_LEVEL = 2
 
@@ -27,17 +29,14 @@ def load(key: str, ir_text: str, state_bytes: int, timeout: float) -> float:
         raise CodegenError(f"{e.what}; the module is saved as {save_ir(ir_text)}", fix=e.fix) from None
 
 
-def run(key: str, path: str, size: int, heap_at: int, first: int, count: int, timeout: float) -> int | None:
-    """Runs workgroups of loaded code on shared memory; returns its status, ``None`` where it is not loaded (any more).
+def run(key: str, path: str, size: int, jobs: Jobs, timeout: float) -> list[tuple[int, int]] | None:
+    """Runs workgroups of loaded code on shared memory, as `host.run` says.
 
     Raises:
         CodegenError: The code ended the worker or took too long.
     """
-    request = {
-        "op": "jit_run", "key": key, "path": path, "size": size, "heap_at": heap_at, "first": first, "count": count,
-    }  # fmt: skip
-    answer = _call(request, timeout)
-    return None if answer.get("unknown") else int(answer["status"])
+    answer = _call({"op": "jit_run", "key": key, "path": path, "size": size, "jobs": list(jobs)}, timeout)
+    return None if answer.get("unknown") else [(int(status), int(first)) for status, first in answer["ends"]]
 
 
 def _call(request: dict[str, Any], timeout: float) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Host code of the simulator in the worker: compiled once, kept, and run on memory that is shared with the client.
 
 Loaded by `worker` at the first such request.  ``jit_load`` compiles a module (``key``, ``ir``, ``state_bytes``,
-``opt_level``); ``jit_run`` calls its function ``run`` (``key``, ``path`` and ``size`` of the shared file, ``heap_at``,
-``first``, ``count``) and answers its ``status``, or ``unknown`` where the code is not loaded here.
+``opt_level``); ``jit_run`` calls its function ``run`` (``key``, ``path`` and ``size`` of the shared file, ``jobs``) and
+answers the ``ends`` of the jobs, or ``unknown`` where the code is not loaded here.  A job runs on a thread of its own:
+it has the places in the file of its control block and its global memory, and ranges of workgroups.  Its end is the
+status of the last call, and the first workgroup of that range.
 """
 
 from __future__ import annotations
@@ -29,10 +31,9 @@ class Code:
 
     Attributes:
         function: Its function ``run``.
-        state: Address of the register file.
     """
 
-    __slots__ = ("_engine", "_memory", "function", "state")
+    __slots__ = ("_engine", "_memory", "_state_bytes", "function")
 
     def __init__(self, llvm: Any, ir: str, state_bytes: int, opt_level: int) -> None:
         module = llvm.parse_assembly(ir, context=llvm.context.create_context())
@@ -51,8 +52,22 @@ class Code:
             ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
         )
         self.function = prototype(self._engine.get_function_address("run"))
-        self._memory = mmap.mmap(-1, max(state_bytes, 4096))
-        self.state = address_of(self._memory)
+        self._state_bytes = max(state_bytes, 4096)
+        self._memory = [mmap.mmap(-1, self._state_bytes)]
+
+    def state(self, number: int) -> int:
+        """Address of the register file of a job."""
+        while len(self._memory) <= number:
+            self._memory.append(mmap.mmap(-1, self._state_bytes))
+        return address_of(self._memory[number])
+
+    def run(self, state: int, control: int, memory: int, ranges: list[list[int]]) -> tuple[int, int]:
+        """Runs ranges of workgroups until one does not end well."""
+        for first, count in ranges:
+            status = self.function(control, memory, state, first, count)
+            if status:
+                return status, first
+        return 0, 0
 
     def close(self) -> None:
         """Frees the code."""
@@ -85,15 +100,41 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     _codes[request["key"]] = code  # the one used last is dropped last
     try:
         memory, shared = _map(request["path"], request["size"])
+        states = [code.state(number) for number in range(len(request["jobs"]))]
     except (OSError, ValueError) as e:
         return {"error": f"the shared memory {request['path']} cannot be mapped: {e}", "stage": "host code"}
     if request["size"] > _KEPT_BYTES:
         _shared.clear()  # unmapped when this call is over
     start = time.perf_counter()
-    status = code.function(shared, shared + request["heap_at"], code.state, request["first"], request["count"])
+    ends = _side_by_side(code, shared, states, request["jobs"])
     wall_ms = (time.perf_counter() - start) * 1e3
     del memory
-    return {"status": status, "wall_ms": wall_ms}
+    return {"ends": ends, "wall_ms": wall_ms}
+
+
+def _side_by_side(code: Code, shared: int, states: list[int], jobs: list[Any]) -> list[tuple[int, int]]:
+    """Runs every job on a thread; calls of host code do not hold the interpreter's lock."""
+    ends = [(0, 0)] * len(jobs)
+
+    def run_job(number: int) -> None:
+        control_at, heap_at, ranges = jobs[number]
+        ends[number] = code.run(states[number], shared + control_at, shared + heap_at, ranges)
+
+    running, here = [], [0]
+    for number in range(1, len(jobs)):
+        import threading  # only where a user asks for more than one
+
+        thread = threading.Thread(target=run_job, args=(number,))
+        try:
+            thread.start()
+            running.append(thread)
+        except RuntimeError:  # the system gives no more of them
+            here.append(number)
+    for number in here:
+        run_job(number)
+    for thread in running:
+        thread.join()
+    return ends
 
 
 def _map(path: str, size: int) -> tuple[Any, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,20 +14,40 @@ if TYPE_CHECKING:
     from .run import Setup
 
 ENGINES = ("auto", "numpy", "jit")
+#: Environment variable with the number of threads of the second engine.
+THREADS = "FLYLLVM_SIM_THREADS"
+_MOST_THREADS = 256
 # A kernel gets the second engine after it ran that long on the first, over all launches: about what compiling costs.
 _SLOW_SECONDS = 0.3
+
+
+def thread_count(threads: int | None = None) -> int:
+    """Threads that the second engine may use: what is asked for, or `THREADS`, or 1.
+
+    Raises:
+        SimError: It is not a number from 1 to 256.
+    """
+    name, asked = ("threads", str(threads)) if threads is not None else (THREADS, os.environ.get(THREADS, "1"))
+    try:
+        count = int(asked)
+    except ValueError:
+        count = 0
+    if not 1 <= count <= _MOST_THREADS:
+        raise SimError(f"{name} = {asked!r} is no number of threads", fix=f"use 1 to {_MOST_THREADS}")
+    return count
 
 
 class Choice:
     """The second engine for a launch, where it may be used.
 
     Raises:
-        SimError: ``engine`` is unknown, or it is ``jit`` and checkers or the profile need the first one, or the kernel
-            uses what the second does not cover.
+        SimError: ``engine`` is unknown, ``threads`` is not a number from 1 to 256, or the engine is ``jit`` and
+            checkers or the profile need the first one, or the kernel uses what the second does not cover.
     """
 
-    def __init__(self, engine: str, setup: Setup, checks: str, profile: bool) -> None:
+    def __init__(self, engine: str, setup: Setup, checks: str, profile: bool, threads: int | None) -> None:
         self.setup, self.strict = setup, engine == "jit"
+        count = thread_count(threads)
         self.runner: Runner | None = None
         self.start = time.perf_counter()
         if engine not in ENGINES:
@@ -39,7 +60,7 @@ class Choice:
             raise SimError(f"engine='jit' runs without checkers and profile, but {need}", fix="pass checks='none'")
         from .jit import Runner
 
-        self.runner = Runner(setup)
+        self.runner = Runner(setup, count)
 
     def run(self, first: int, total: int, progress: Callable[[int, int], None] | None) -> bool:
         """Runs the workgroups from ``first`` on the second engine, if that is the one to use; whether it did.

@@ -71,6 +71,7 @@ def simulate(
     printf_to: TextIO | None = None,
     resources: Any = None,
     engine: str = "auto",
+    threads: int | None = None,
 ) -> SimReport:
     """Runs a kernel over NumPy arrays, from its LLVM IR text, with all default checks.
 
@@ -98,6 +99,7 @@ def simulate(
             of the artifact.
         engine: ``numpy`` runs everything; ``jit`` runs most kernels as host code, without checkers; ``auto`` takes
             the second one where nothing needs the first and its compile time pays.
+        threads: Workgroups that the second engine may run at the same time; by default ``FLYLLVM_SIM_THREADS``, or 1.
 
     Raises:
         ParseError: The text is malformed.
@@ -111,7 +113,7 @@ def simulate(
     launch = setup.launch
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     step = chunk_groups(launch)
-    choice = Choice(engine, setup, checks, profile)
+    choice = Choice(engine, setup, checks, profile, threads)
     for first in range(0, total, step):
         if choice.run(first, total, progress):
             setup.write_lines(printf_to, last=True)

@@ -1,7 +1,7 @@
 """The second engine: runs workgroups of a launch as host code in the compile worker.
 
-It works on a copy of global memory.  Where it finds a fault, or cannot go on, that copy is thrown away and the NumPy
-engine runs the same workgroups, so that a fault is reported in the same words by both.
+It works on a copy of global memory, or on one for each thread.  Where it finds a fault, or cannot go on, they are
+thrown away and the NumPy engine runs the same workgroups, so that a fault is reported in the same words by both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ... import host
 from ...errors import CodegenError, SimError
 from ..compile import Program
 from ..values import Array
-from . import module
+from . import module, threads
 from .arena import Arena
 from .parts import value_bits
 
@@ -63,13 +63,14 @@ class Runner:
     """Runs the workgroups of a launch.
 
     Attributes:
+        threads: Workgroups that may run at the same time.
         reason: Why the last run was left to the NumPy engine.
         compile_seconds: Time that making host code took.
         found_fault: That reason is a fault.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup, self.launch = setup, setup.launch
+    def __init__(self, setup: Setup, threads: int = 1) -> None:
+        self.setup, self.launch, self.threads = setup, setup.launch, threads
         self.reason = ""
         self.compile_seconds = 0.0
         self.found_fault = False
@@ -85,56 +86,72 @@ class Runner:
         code = host_code(self.launch.program, self.launch.block, self.launch.dynamic_lds_bytes)
         self.compile_seconds += time.perf_counter() - start
         control = self._control(code)
-        heap_at = -(-control.size // _PAGE) * _PAGE
         with _ARENA.lock:
             try:
-                return self._on_copy(code, control, heap_at, first, total, progress)
+                for count in dict.fromkeys((threads.useful(self.threads, code, self.launch, total - first), 1)):
+                    done = self._on_copies(code, control, threads.Plan(count, first, total), progress)
+                    if done is not None:
+                        return done
+                    code.alone = True  # its workgroups write the same bytes: their order is that of one thread
+                return False
             finally:
                 _ARENA.trim()
 
-    def _on_copy(
-        self, code: module.HostCode, control: Array, heap_at: int, first: int, total: int,
-        progress: Callable[[int, int], None] | None,
-    ) -> bool:  # fmt: skip
-        """Runs on a copy of memory, and takes the results over if all went well."""
+    def _on_copies(
+        self, code: module.HostCode, control: Array, plan: threads.Plan, progress: Callable[[int, int], None] | None
+    ) -> bool | None:
+        """Runs on copies of memory, and takes the results over if all went well; ``None`` where they clash."""
         heap = self.launch.heap.data
-        memory = _ARENA.view(heap_at + heap.size)
-        memory[: control.size] = control
-        memory[heap_at : heap_at + heap.size] = heap
-        status = self._batches(code, heap_at, first, total, progress)
+        heap_at = -(-control.size // _PAGE) * _PAGE
+        each = heap_at + -(-heap.size // _PAGE) * _PAGE
+        memory = _ARENA.view(plan.threads * each)
+        copies = [memory[each * i : each * (i + 1)] for i in range(plan.threads)]
+        for copy in copies:
+            copy[: control.size] = control
+            copy[heap_at : heap_at + heap.size] = heap
+        places = [(each * i, each * i + heap_at) for i in range(plan.threads)]
+        status = self._batches(code, places, plan, progress)
         if status != module.DONE:
             self.found_fault = status == module.FAULT
             self.reason = _WHY.get(status, f"status {status}")
             return False
-        self._take(code, memory[: control.size].copy(), memory[heap_at : heap_at + heap.size])
+        results = [(copy[: control.size].view(np.uint64), copy[heap_at:]) for copy in copies]
+        written = [self._written(code, words) for words, _ in results]
+        if not threads.merge(self.launch.heap, written, [data for _, data in results]):
+            return None
+        for words, _ in results:
+            self._take(code, words)
         return True
 
     def _batches(
-        self, code: module.HostCode, heap_at: int, first: int, total: int, progress: Callable[[int, int], None] | None
-    ) -> int:
-        size = min(_FIRST_BATCH, total - first)
-        while first < total:
+        self, code: module.HostCode, places: list[tuple[int, int]], plan: threads.Plan,
+        progress: Callable[[int, int], None] | None,
+    ) -> int:  # fmt: skip
+        """Runs all workgroups; the status of the first one that does not end well."""
+        size = _FIRST_BATCH
+        while plan.at < plan.total:
             start = time.perf_counter()
-            status = self._call(code, heap_at, first, size)
-            if status != module.DONE:
-                return status
-            first += size
+            before = plan.at
+            jobs = [(*place, ranges) for place, ranges in zip(places, plan.batch(size), strict=True)]
+            failed = [(at, status) for status, at in self._call(code, jobs) if status != module.DONE]
+            if failed:
+                return min(failed)[1]
             if progress is not None:
-                progress(first, total)
-            speed = size / max(1e-6, time.perf_counter() - start)
-            size = min(total - first, max(1, int(speed * _BATCH_SECONDS)))
+                progress(plan.at, plan.total)
+            speed = (plan.at - before) / max(1e-6, time.perf_counter() - start)
+            size = max(1, int(speed * _BATCH_SECONDS))
         return module.DONE
 
-    def _call(self, code: module.HostCode, heap_at: int, first: int, count: int) -> int:
-        status = host.run(code.key, _ARENA.path, _ARENA.size, heap_at, first, count, RUN_TIMEOUT)
-        if status is None:
+    def _call(self, code: module.HostCode, jobs: host.Jobs) -> list[tuple[int, int]]:
+        ends = host.run(code.key, _ARENA.path, _ARENA.size, jobs, RUN_TIMEOUT)
+        if ends is None:
             start = time.perf_counter()
             host.load(code.key, code.text, code.state_bytes, COMPILE_TIMEOUT)
             self.compile_seconds += time.perf_counter() - start
-            status = host.run(code.key, _ARENA.path, _ARENA.size, heap_at, first, count, RUN_TIMEOUT)
-        if status is None:
+            ends = host.run(code.key, _ARENA.path, _ARENA.size, jobs, RUN_TIMEOUT)
+        if ends is None:
             raise CodegenError("the worker does not keep the code", fix="use engine='numpy'")
-        return status
+        return ends
 
     # ---- what both sides share
 
@@ -165,15 +182,13 @@ class Runner:
             row[:] = (region.start, region.size, int(region.readonly), int(region.written))
         return control
 
-    def _take(self, code: module.HostCode, control: Array, heap: Array) -> None:
-        """Takes over memory and counts."""
-        launch, space = self.launch, self.launch.heap
-        words = control.view(np.uint64)
-        for row, region in zip(words[code.control_bytes // 8 :].reshape(-1, 4), space.regions, strict=True):
-            if row[3]:
-                region.written = True
-                at = region.start - space.base
-                space.data[at : at + region.size] = heap[at : at + region.size]
+    def _written(self, code: module.HostCode, words: Array) -> list[bool]:
+        """Which regions a thread wrote to."""
+        return [bool(row[3]) for row in words[code.control_bytes // 8 :].reshape(-1, 4)]
+
+    def _take(self, code: module.HostCode, words: Array) -> None:
+        """Adds the counts of a thread."""
+        launch = self.launch
         counts = words[code.counters // 8 :][: 3 * len(launch.counts)].reshape(-1, 3)
         for total, row, full in zip(launch.counts, counts, code.full, strict=True):
             runs = int(row[0])

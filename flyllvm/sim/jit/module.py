@@ -32,6 +32,8 @@ class HostCode:
     """A kernel as host code, for one block size.
 
     Attributes:
+        alone: Its workgroups must run one after the other.
+        length: Steps of a workgroup without a loop; 0 where it has one.
         text: LLVM IR of the host.
         state_bytes: Size of the register file.
         counters: Offset in the control block of the runs, lanes and waves of each node.
@@ -43,20 +45,22 @@ class HostCode:
     """
 
     __slots__ = (
+        "alone",
         "clipped",
         "clipped_at",
         "control_bytes",
         "counters",
         "full",
         "key",
+        "length",
         "pointers",
         "state_bytes",
         "text",
     )
 
     def __init__(self) -> None:
-        self.text, self.key = "", ""
-        self.state_bytes = self.control_bytes = self.counters = self.clipped_at = 0
+        self.text, self.key, self.alone = "", "", False
+        self.state_bytes = self.control_bytes = self.counters = self.clipped_at = self.length = 0
         self.clipped: list[Inst] = []
         self.full: list[bool] = []
         self.pointers: frozenset[str] = frozenset()
@@ -136,6 +140,9 @@ class _Builder:
             self._node(node, control, code)
         if control.pending:
             control.dispatch()
+        code.alone = bool(self.b.global_atomics)
+        if not any(node.header_of for node in self.nodes):
+            code.length = sum(len(steps) for steps in self.b.steps)
         code.clipped = list(g.clipped)
         code.pointers = frozenset(name[1:-4] for name in self.b.known if name.endswith("_ptr"))
         code.control_bytes = -(-(code.clipped_at + 8 * len(code.clipped)) // 64) * 64
