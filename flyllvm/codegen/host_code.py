@@ -8,9 +8,11 @@ from .process import WorkerDied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from ..host import Jobs
+    #: Places of a control block and of global memory, and ranges of workgroups.
+    Jobs = Sequence[tuple[int, int, list[tuple[int, int]]]]
 
 #: Code generation level: 1 compiles in half the time of 2, for code that is a fifth slower.
 OPT_LEVEL = 2
