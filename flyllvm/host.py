@@ -8,7 +8,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .codegen.host_code import Jobs as Jobs
+    from collections.abc import Sequence
+
+    Jobs = Sequence[tuple[int, int, list[tuple[int, int]]]]
 
 
 def load(key: str, ir_text: str, state_bytes: int, timeout: float) -> float:

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    #: Places of a control block and of global memory, and ranges of workgroups.
-    Jobs = Sequence[tuple[int, int, list[tuple[int, int]]]]
-
 #: Code generation level: 1 compiles in half the time of 2, for code that is a fifth slower.
 OPT_LEVEL = 2
 
@@ -31,7 +28,9 @@ def load(key: str, ir_text: str, state_bytes: int, timeout: float) -> float:
         raise CodegenError(f"{e.what}; the module is saved as {save_ir(ir_text)}", fix=e.fix) from None
 
 
-def run(key: str, path: str, size: int, jobs: Jobs, timeout: float) -> list[tuple[int, int]] | None:
+def run(
+    key: str, path: str, size: int, jobs: Sequence[tuple[int, int, list[tuple[int, int]]]], timeout: float
+) -> list[tuple[int, int]] | None:
     """Runs workgroups of loaded code on shared memory, as `host.run` says.
 
     Raises:
