@@ -51,14 +51,36 @@ def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
 
     ops = lane_op(c, inst, 1, (0,), compute)
     if c.checks.uniformity and not isinstance(inst.operands[0].type, (ty.VecType, ty.StructType, ty.PtrType)):
-        slot = c.slot(inst.operands[0])
+        slot, bits = c.slot(inst.operands[0]), _bits_in_use(c, inst)
 
         def check(r: list[Any], m: Machine) -> None:
-            if differs_in_wave(m, r[slot]):
+            value = r[slot] if bits is None else r[slot] & r[slot].dtype.type(bits)
+            if differs_in_wave(m, value):
                 m.launch.warn(inst, "readfirstlane of a value that differs between lanes")
 
         ops.insert(0, check)
     return ops
+
+
+def _bits_in_use(c: Compiler, inst: Inst) -> int | None:
+    """The bits of an integer result that its users look at; ``None`` where they may look at all.
+
+    Compilers take the number of the wave from the first lane's work item: the lower bits differ and do not count.
+    """
+    if not isinstance(inst.type, ty.IntType) or inst.name is None:
+        return None
+    every, bits = (1 << inst.type.bits) - 1, 0
+    for user in c.uses.get(inst.name, ()):
+        number = c.literal(user.operands[1]) if len(user.operands) == 2 else None
+        if user.op == "and" and number is not None:
+            bits |= number & every
+        elif user.op in ("lshr", "ashr") and number is not None and number < inst.type.bits:
+            bits |= every >> number << number
+        elif user.op == "trunc" and isinstance(user.type, ty.IntType):
+            bits |= (1 << user.type.bits) - 1
+        else:
+            return None
+    return bits
 
 
 def _readlane(c: Compiler, inst: Inst) -> list[Op]:
