@@ -122,6 +122,7 @@ class Compiler:
         self.program.checks = checks
         self.slots: dict[str, int] = {}
         self.const_slots: dict[Any, int] = {}
+        self.saturates = False
         self.uses: dict[str, list[Inst]] = {}
         self.defs: dict[str, Inst] = {}
         self.node_of: dict[str, int] = {}
@@ -196,7 +197,7 @@ class Compiler:
         Raises:
             SimError: The kernel uses something that the simulator does not know; all such names are listed.
         """
-        from . import fusion, hardware, intrinsics, mbarrier, operand_order, origins, overflow, support
+        from . import fusion, hardware, intrinsics, mbarrier, mode, operand_order, origins, overflow, support
 
         program = self.program
         graph = build_graph(inline_calls(self.module, self.kernel))
@@ -206,6 +207,7 @@ class Compiler:
         mbarrier.mark_waits(graph)
         support.check(program, graph)
         self._index(graph)
+        self.saturates = mode.saturates(graph)
         program.slots = self.slots
         self.maybe_poison = poison.analyse(graph) if self.checks.poison else {}
         for param in self.kernel.params:
@@ -239,7 +241,8 @@ class Compiler:
                     if overflowing is not None:
                         compiled.ops.append(overflowing)
                 compiled.ops += self._ops_of(inst)
-            fusion.fuse(self, compiled)
+            if not self.saturates:
+                fusion.fuse(self, compiled)
             if program.origins is not None:
                 compiled.ops += operand_order.build(self, program.origins, node)
         for compiled in program.nodes:
@@ -251,10 +254,11 @@ class Compiler:
 
     def _ops_of(self, inst: Inst) -> list[Op]:
         """The closures of one instruction, those that track poison last."""
-        from . import builders
+        from . import builders, mode
 
         try:
-            ops = [self._kept(inst, op) for op in builders.build(self, inst)]
+            built = builders.build(self, inst)
+            ops = [self._kept(inst, op) for op in (mode.wrapped(self, inst, built) if self.saturates else built)]
         except (AttributeError, IndexError, KeyError, StopIteration, TypeError):
             # the text was well-formed, but no builder can make sense of the operands
             raise SimError(

@@ -21,6 +21,7 @@ from . import (
     matrix_transpose,
     mbarrier,
     memcpy,
+    mode,
     packed,
     poison,
     tensor,
@@ -70,6 +71,8 @@ def reason_against(inst: Inst) -> str | None:
         return None
     if name.startswith("amdgcn.") and matrix_transpose.is_transposing(name.removeprefix("amdgcn.")):
         return None
+    if callee == mode.SETREG:
+        return mode.reason_against(inst)
     if find(name) is None:
         return "an intrinsic that the simulator does not know"
     return mathfn.reason_against(inst)
@@ -318,7 +321,7 @@ _NO_OPS = (
     "amdgcn.s.wait.expcnt amdgcn.s.wait.samplecnt amdgcn.s.wait.bvhcnt amdgcn.s.wait.kmcnt "
     "amdgcn.s.sleep.var amdgcn.s.monitor.sleep amdgcn.s.wakeup.barrier amdgcn.s.dcache.inv.vol amdgcn.s.dcache.wb "
     "amdgcn.s.dcache.wb.vol amdgcn.buffer.wbinvl1.vol amdgcn.s.ttracedata.imm "
-    "amdgcn.s.icache.inv invariant.end amdgcn.sched.barrier.inter.opcode"
+    "amdgcn.s.icache.inv amdgcn.s.setreg invariant.end amdgcn.sched.barrier.inter.opcode"
 ).split()  # fmt: skip
 
 TABLE: dict[str, Builder] = {

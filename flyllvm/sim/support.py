@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import SimError
-from . import alu, builders, intrinsics, types as ty
+from . import alu, builders, intrinsics, mode, types as ty
 from .cfg import Node, build_graph, inline_calls, is_barrier
 from .ir import Const, Inst, Module
 from .parse_inst import FOREIGN
@@ -39,6 +39,10 @@ def unsupported(graph: list[Node]) -> list[Unsupported]:
             name = f"@{inst.callee}" if inst.op == "call" else inst.op
             if reason and name not in found:
                 found[name] = Unsupported(name, inst.line, reason)
+    name, reason = f"@{mode.SETREG}", mode.reason_against_order(graph)
+    if reason and name not in found:
+        line = next(i.line for node in graph for i in node.insts if i.callee == mode.SETREG)
+        found[name] = Unsupported(name, line, reason)
     return list(found.values())
 
 
