@@ -65,6 +65,15 @@ def gemm(a, b, c, k, stride_a, stride_b, stride_c, M: tl.constexpr, N: tl.conste
     tl.store(c + rows[:, None] * stride_c + columns[None, :], total.to(tl.float16))
 
 
+@triton.jit
+def quantise(x, out, scales, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + row * n + at, mask=at < n, other=0.0)
+    scale = tl.maximum(tl.max(tl.abs(value), 0) / 448.0, 1e-10)
+    tl.store(out + row * n + at, (value / scale).to(tl.float8e5), mask=at < n)
+    tl.store(scales + row, scale)
+
+
 def _signature(types: str, constants: dict[str, int], names: list[str]) -> dict[str, str]:
     return {**dict(zip(names, types.split(), strict=False)), **dict.fromkeys(constants, "constexpr")}
 
@@ -73,6 +82,7 @@ KERNELS: list[tuple[Any, str, dict[str, int]]] = [
     (add, "*fp32 *fp32 *fp32 i32", {"BLOCK": 1024}),
     (softmax, "*fp32 *fp32 i32 i32", {"BLOCK": 1024}),
     (layer_norm, "*fp16 *fp16 *fp16 *fp16 i32 i32 fp32", {"BLOCK": 512}),
+    (quantise, "*fp32 *fp8e5 *fp32 i32", {"BLOCK": 512}),
     (gemm, "*fp16 *fp16 *fp16 i32 i32 i32 i32", {"M": 64, "N": 64, "K": 32}),
 ]
 

@@ -321,7 +321,7 @@ _NO_OPS = (
     "amdgcn.s.wait.expcnt amdgcn.s.wait.samplecnt amdgcn.s.wait.bvhcnt amdgcn.s.wait.kmcnt "
     "amdgcn.s.sleep.var amdgcn.s.monitor.sleep amdgcn.s.wakeup.barrier amdgcn.s.dcache.inv.vol amdgcn.s.dcache.wb "
     "amdgcn.s.dcache.wb.vol amdgcn.buffer.wbinvl1.vol amdgcn.s.ttracedata.imm "
-    "amdgcn.s.icache.inv amdgcn.s.setreg invariant.end amdgcn.sched.barrier.inter.opcode"
+    "amdgcn.s.icache.inv invariant.end amdgcn.sched.barrier.inter.opcode"
 ).split()  # fmt: skip
 
 TABLE: dict[str, Builder] = {
@@ -334,6 +334,7 @@ TABLE: dict[str, Builder] = {
     "amdgcn.implicitarg.ptr": _from_machine(lambda m: m.launch.implicit_pointer()),
     "amdgcn.s.waitcnt": _s_waitcnt,
     "amdgcn.s.wait.dscnt": _wait_dscnt,
+    "amdgcn.s.setreg": _nothing,  # `mode` has read it
     "amdgcn.s.wait.loadcnt": _nothing,
     "amdgcn.s.wait.storecnt": _nothing,
     "amdgcn.s.wait.asynccnt": _wait_counter,

@@ -4,8 +4,8 @@ Compilers set it where a kernel converts to 8-bit floats, which saturate then.  
 vector unit, too.  Only a kernel that sets it once and for all, before anything that depends on it, is known here; other
 fields and registers are not.
 
-An infinity that goes into a conversion to an 8-bit float saturates as well; public sources do not say so, and the report
-warns where it happens.
+An infinity that goes into a conversion to an 8-bit float saturates as well; public sources do not say so, and the
+report warns where it happens.
 
 Source: CDNA3 ISA manual, MODE register (bit 23) and the description of the FP8 conversions.
 """

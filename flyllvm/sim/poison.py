@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import convert, types as ty
+from . import convert, poison_parts, types as ty
 from .cfg import Node
 from .ir import Const, Inst, Operand, Reg
 from .values import Array
@@ -71,6 +71,7 @@ def _member_types(t: ty.Type) -> list[ty.Type]:
 def analyse(graph: list[Node]) -> dict[str, int]:
     """Elements of each value that may be poison, one bit per element; values that are never poison are absent."""
     state: dict[str, int] = {}
+    defs = {inst.name: inst for node in graph for inst in node.insts if inst.name is not None}
 
     def bits(operand: Operand) -> int:
         return state.get(operand.name, 0) if isinstance(operand, Reg) else constant_bits(operand)
@@ -82,14 +83,14 @@ def analyse(graph: list[Node]) -> dict[str, int]:
             for inst in (*node.phis, *node.insts):
                 if inst.name is None:
                     continue
-                new = _transfer(inst, bits)
+                new = _transfer(inst, bits, defs)
                 if new & ~state.get(inst.name, 0):
                     state[inst.name] = state.get(inst.name, 0) | new
                     changed = True
     return state
 
 
-def _transfer(inst: Inst, bits: Callable[[Operand], int]) -> int:
+def _transfer(inst: Inst, bits: Callable[[Operand], int], defs: dict[str, Inst]) -> int:
     op, operands = inst.op, inst.operands
     if op in _CLEAN or (_is_aggregate(inst.type) and op not in ("phi", "select", "insertvalue", "extractvalue")):
         return 0
@@ -113,6 +114,9 @@ def _transfer(inst: Inst, bits: Callable[[Operand], int]) -> int:
         return int(bits(operands[0]) != 0)
     if op == "shufflevector":
         return _shuffle_bits(inst, bits)
+    parts = poison_parts.parts_of(inst, defs)
+    if parts is not None:
+        return poison_parts.bits_of(parts, bits)
     if op == "call" and not elementwise_call(inst):
         return every if any(bits(o) for o in operands) else 0
     if op == "bitcast":
@@ -203,6 +207,9 @@ def tracker(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None]:
         return special(c, inst, d, slots)
     if "lane_op" in inst.extra:
         return _track_lanes(inst, d)
+    parts = poison_parts.parts_of(inst, c.defs)
+    if parts is not None:
+        return poison_parts.tracker(parts, d, c.slot, isinstance(inst.type, ty.VecType))
     seed = _seed(inst, slots)
     vector = isinstance(inst.type, ty.VecType)
     aligned = not (inst.op == "call" and not elementwise_call(inst))

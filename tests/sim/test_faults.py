@@ -663,6 +663,17 @@ def test_readfirstlane_of_differing_values_is_a_warning_on_request() -> None:
     assert not _run(kernel(body.replace("i32 %t)", "i32 %w)", 1)), _out(), checks="all").warnings
 
 
+@pytest.mark.parametrize(
+    ("use", "alike"),
+    [("and i32 %f, 192", True), ("lshr i32 %f, 6", True), ("and i32 %f, 224", False), ("lshr i32 %f, 5", False),
+     ("add i32 %f, 0", False), ("and i32 %f, -64", True), ("and i32 %f, %t", False)],
+)  # fmt: skip
+def test_readfirstlane_of_the_bits_that_count_is_none(use: str, alike: bool) -> None:
+    """Compilers take the number of a wave from the first lane's work item."""
+    body = f"%f = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %t)\n%v = {use}\n" + STORE_OUT.format(value="%v")
+    assert bool(_run(kernel(body), _out(), checks="all").warnings) != alike
+
+
 @pytest.mark.parametrize("index", ["5", "%t"])
 def test_element_outside_a_vector_is_found(index: str) -> None:
     body = (

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -60,6 +61,18 @@ def test_layer_norm_of_rows(target: str, checks: str) -> None:
     wide = x.astype(np.float64)
     want = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * w + b
     assert np.abs(out - want).max() < 2**-9 * (1 + np.abs(want).max())
+
+
+@TARGETS
+@CHECKS
+def test_rows_scaled_to_8_bit_floats(target: str, checks: str) -> None:
+    """Literals such as ``+nan(0x3F)``, and MODE.FP16_OVFL; two elements a thread leave half of a register undef."""
+    x = np.random.default_rng(4).normal(size=(5, 500)).astype(np.float32) * 1e3
+    out, scales = np.zeros(x.shape, ml_dtypes.float8_e5m2), np.zeros(5, np.float32)
+    _run("quantise", target, 5, [x, out, scales, 500], checks=checks)
+    assert np.allclose(scales, np.abs(x).max(1) / 448, rtol=1e-6)
+    exact = x / scales[:, None]
+    assert (np.abs(out.astype(np.float32) - exact) <= np.abs(exact) / 8 + 2**-17).all()
 
 
 def _gemm_arguments(m: int = 128, n: int = 128, k: int = 96) -> list[Any]:
