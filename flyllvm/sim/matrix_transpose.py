@@ -31,6 +31,8 @@ from .matrix_core import grid
 from .matrix_element import AnyArray
 from .matrix_fragment import Index
 
+#: What the meaning of a disputed one rests on.
+ASSUMED = "public sources contradict each other on its lane map; gfx950's is assumed"
 _950 = ("gfx950",)
 _1250 = ("gfx1250",)
 _ALL_GFX12 = ("gfx1200", "gfx1201", "gfx1250")

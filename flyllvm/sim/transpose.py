@@ -29,7 +29,7 @@ def build(c: Compiler, inst: Inst) -> list[Op]:
 
     def run(r: list[Any], m: Machine) -> None:
         if exchange.disputed:
-            m.launch.warn(inst, "public sources contradict each other on its lane map; gfx950's is assumed")
+            m.launch.warn(inst, matrix_transpose.ASSUMED)
         partial = m.active_waves() & ~m.mask.all(axis=2)
         if partial.any():
             m.fault(inst, "a transposing load with inactive lanes, whose elements others would need",

@@ -44,6 +44,7 @@ def compare(args: list[Any], mine: list[Any], first: SimReport, second: SimRepor
         if isinstance(a, np.ndarray):
             wrong = np.flatnonzero(a.ravel() != b.ravel())[:8]
             assert same_bits(a, b), f"argument {i} differs at {wrong}: {a.ravel()[wrong]} and {b.ravel()[wrong]}"
+    assert set(first.warnings) == set(second.warnings)
     for name in COUNTS:
         assert getattr(first, name) == getattr(second, name), name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import intrinsics, matrix, types as ty
+from .. import intrinsics, matrix, matrix_transpose, types as ty
 from ..ir import Inst
 from . import atomic, buffer, cross, math, packed
 from .forms import address_cast
@@ -23,6 +23,10 @@ def lower(b: Lowering, inst: Inst) -> list[Part] | None:
         from . import products
 
         return products.lower(b, inst, name.removeprefix("amdgcn."))
+    if name.startswith("amdgcn.") and matrix_transpose.is_transposing(name.removeprefix("amdgcn.")):
+        from . import transpose
+
+        return transpose.lower(b, inst, name.removeprefix("amdgcn."))
     found = find(name)
     if found is None:
         raise NotCovered(f"@{inst.callee}")

@@ -195,6 +195,9 @@ class Runner:
             total[0] += runs
             total[1] += runs * launch.block_lanes if full else int(row[1])
             total[2] += runs * launch.waves if full else int(row[2])
+        for node, inst, text in code.warnings:
+            if counts[node, 0]:
+                launch.warn(inst, text)
         for i, inst in enumerate(code.clipped):
             launch.count_clipped(inst, int(words[code.clipped_at // 8 + i]))
         self.setup.report.divergences += int(words[module.DIVERGENCES // 8])

@@ -34,6 +34,7 @@ class Lowering:
         phis: Parts of each phi, by name.
         missing: What is not covered, as text with the line.
         used: Names of values that an instruction reads.
+        warnings: Node, instruction and text of what the report warns of where the node runs.
         global_atomics: Classes of the atomic operations on global memory so far.
     """
 
@@ -50,6 +51,7 @@ class Lowering:
         self.inst = nodes[0].end
         self._constants: dict[int, list[Part]] = {}
         self.known: dict[str, Part] = {}
+        self.warnings: list[tuple[int, Inst, str]] = []
         self.global_atomics: set[str] = set()
         insts = [i for n in nodes for i in (*n.phis, *n.insts, n.end)]
         self.used = {o.name for i in insts for o in i.operands if isinstance(o, Reg)}
@@ -163,6 +165,10 @@ class Lowering:
             self.known[name] = Part(t, True, -1, -1)
             self.known[name].name = name
         return self.known[name]
+
+    def warn(self, inst: Inst, what: str) -> None:
+        """Warns where an instruction of this node runs."""
+        self.warnings.append((self.node.index, inst, what))
 
     # ---- steps
 

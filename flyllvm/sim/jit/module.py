@@ -7,7 +7,7 @@ workgroups.  It returns a `STATUS`.
 
 from __future__ import annotations
 
-from .. import matrix
+from .. import matrix, matrix_transpose
 from ..cfg import Node
 from ..compile import Program
 from ..ir import Inst
@@ -42,6 +42,7 @@ class HostCode:
         full: Nodes that always run with all live lanes, whose lanes and waves are not counted.
         pointers: Which of the addresses ``dispatch``, ``implicit``, ``kernarg`` it uses.
         key: Names the text.
+        warnings: Node, instruction and text of what the report warns of where the node runs.
     """
 
     __slots__ = (
@@ -56,12 +57,14 @@ class HostCode:
         "pointers",
         "state_bytes",
         "text",
+        "warnings",
     )
 
     def __init__(self) -> None:
         self.text, self.key, self.alone = "", "", False
         self.state_bytes = self.control_bytes = self.counters = self.clipped_at = self.length = 0
         self.clipped: list[Inst] = []
+        self.warnings: list[tuple[int, Inst, str]] = []
         self.full: list[bool] = []
         self.pointers: frozenset[str] = frozenset()
 
@@ -121,7 +124,7 @@ class _Builder:
         for axis, letter in enumerate("xyz"):
             if name == f"workitem.id.{letter}":
                 return self.block[axis] != 1
-        if matrix.supports(name) or "atomic" in name:
+        if matrix.supports(name) or matrix_transpose.is_transposing(name) or "atomic" in name:
             return True
         return any(name == word or name.startswith(word + ".") for word in _VARYING)
 
@@ -143,7 +146,7 @@ class _Builder:
         code.alone = bool(self.b.global_atomics)
         if not any(node.header_of for node in self.nodes):
             code.length = sum(len(steps) for steps in self.b.steps)
-        code.clipped = list(g.clipped)
+        code.clipped, code.warnings = list(g.clipped), self.b.warnings
         code.pointers = frozenset(name[1:-4] for name in self.b.known if name.endswith("_ptr"))
         code.control_bytes = -(-(code.clipped_at + 8 * len(code.clipped)) // 64) * 64
         code.full = [n.index not in self.divergence.masked for n in self.nodes]

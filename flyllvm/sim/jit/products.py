@@ -56,6 +56,9 @@ def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
         prepared = matrix.prepare(name, immediates, wave_size=program.target.wave_size, target=program.target)
     except SimError as e:
         raise NotCovered(e.what) from None
+    assumed = matrix.assumption(name)
+    if assumed:
+        b.warn(inst, assumed)
     operands = [b.parts(o) for i, o in enumerate(inst.operands) if i not in positions]
     if isinstance(prepared, IntegerDot | FloatDot):
         return packed.dot(b, inst, prepared, operands)
