@@ -267,13 +267,16 @@ def store(c: Compiler, inst: Inst, structured: bool) -> list[Op]:
     return [*checks(c, inst, list(range(1, len(inst.operands) - 1)), [0]), run]
 
 
+#: What ``atomicrmw`` calls the operations that buffers name otherwise.
+ATOMICS = {"swap": "xchg", "smin": "min", "smax": "max", "inc": "uinc_wrap", "dec": "udec_wrap",
+           "cond.sub.u32": "usub_cond", "sub.clamp.u32": "usub_sat"}  # fmt: skip
+
+
 def atomic(c: Compiler, inst: Inst, operation: str, structured: bool) -> list[Op]:
     """``raw/struct.(ptr.)buffer.atomic.*``; out of range lanes do nothing and get 0."""
     exchange = operation == "cmpswap"
     t = inst.operands[0].type
-    names = {"swap": "xchg", "smin": "min", "smax": "max", "inc": "uinc_wrap", "dec": "udec_wrap",
-             "cond.sub.u32": "usub_cond", "sub.clamp.u32": "usub_sat"}  # fmt: skip
-    update = None if exchange else atomics.update_function(names.get(operation, operation), t)
+    update = None if exchange else atomics.update_function(ATOMICS.get(operation, operation), t)
     resolve = resolver(c, inst, 2 if exchange else 1, structured)
     slots = [c.slot(o) for o in inst.operands[: 2 if exchange else 1]]
     d = c.dest(inst)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .. import types as ty
+from .. import buffers, types as ty
 from ..ir import Inst
 from . import arith, buffer, math
 from .access import Load, Memory, Store, outputs_of, read_field, space_of, write_fields
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from .gen import Gen
     from .lower import Lowering
 
-Update = Callable[[Values, str, str], str]
 _PLAIN = frozenset("add sub and or xor".split())
 _PICKS = {"umax": "llvm.umax", "umin": "llvm.umin", "max": "llvm.smax", "min": "llvm.smin"}
 # Operations of one class may meet at an address in any order.
 _CLASSES = {"add": "add", "sub": "add", "and": "and", "or": "or", "xor": "xor", **{name: name for name in _PICKS}}
 
 
-def update_of(operation: str, t: ty.Type) -> Update:
+def update_of(operation: str, t: ty.Type) -> buffer.Update:
     """The new value from the old one and the operand, as `sim.atomics.update_function`."""
     if operation == "xchg":
         return lambda v, old, new: new
@@ -58,7 +57,7 @@ class AtomicStep(Step):
 
     def __init__(
         self, space: int, address: Part, fields: list[Field], size: int, operands: list[Part], outputs: list[Part],
-        update: Update | None,
+        update: buffer.Update | None,
     ) -> None:  # fmt: skip
         self.space, self.address, self.fields, self.size = space, address, fields, size
         self.operands, self.outputs, self.update = operands, outputs, update
@@ -94,10 +93,13 @@ def lower(b: Lowering, inst: Inst) -> list[Part]:
     """``atomicrmw`` and ``cmpxchg``."""
     space, t = space_of(inst.operands[0]), inst.operands[1].type
     operation = inst.extra["operation"] if inst.op == "atomicrmw" else "cmpxchg"
-    if space == 7:
-        raise NotCovered(f"atomic {operation} through a fat pointer")
     if space not in (3, 5):
         _check_order(b, inst, operation)
+    if space == 7:
+        parts = b.parts(inst.operands[0])
+        where = buffer.Range(parts[:4], None, parts[4:])
+        buffer.atomic_step(b, inst, where, inst.operands[1], update_of(operation, t))
+        return []
     fields = fields_of(t)
     if inst.op == "cmpxchg" and (len(fields) != 1 or not fields[0].type.startswith("i")):
         raise NotCovered(f"cmpxchg of {t}")
@@ -109,6 +111,18 @@ def lower(b: Lowering, inst: Inst) -> list[Part]:
     number = b.add(AtomicStep(space, address, fields, ty.store_size(t), operands, made, update))
     b.read([address, *operands], number)
     return made
+
+
+def buffer_atomic(operation: str) -> Callable[[Lowering, Inst, bool], None]:
+    """``raw/struct.(ptr.)buffer.atomic.*``."""
+
+    def lower(b: Lowering, inst: Inst, structured: bool) -> None:
+        name, value = buffers.ATOMICS.get(operation, operation), inst.operands[0]
+        _check_order(b, inst, name)
+        where = buffer.atomic_range(b, inst, structured)
+        buffer.atomic_step(b, inst, where, value, update_of(name, ty.scalar_of(value.type)))
+
+    return lower
 
 
 def _check_order(b: Lowering, inst: Inst, operation: str) -> None:

@@ -5,20 +5,24 @@ What is past the end of a descriptor reads zero or is dropped, per component of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import types as ty
 from ..buffers import component_of
-from ..ir import Inst
+from ..ir import Inst, Operand
 from . import access
 from .access import Memory, read_field, write_fields
 from .bits import Field, fields_of
 from .parts import NotCovered, Part
 from .steps import Step
+from .text import Values
 
 if TYPE_CHECKING:
     from .gen import Gen
     from .lower import Lowering
+
+Update = Callable[[Values, str, str], str]
 
 
 class Range:
@@ -160,6 +164,37 @@ class BufferStep(Step):
             w.start(after)
 
 
+class AtomicBufferStep(BufferStep):
+    """An atomic operation of global memory whose result nobody reads; lanes that are out of range do nothing."""
+
+    __slots__ = ("update",)
+
+    def __init__(
+        self, inst: Inst, where: Range, fields: list[Field], t: ty.Type, values: list[Part], update: Update, rdna: bool
+    ) -> None:
+        super().__init__(inst, where, fields, t, values, True, rdna)
+        self.update = update
+
+    def _store(
+        self, g: Gen, memory: Memory, one: Memory, room: str, args: list[str], values: list[str]
+    ) -> None:  # fmt: skip
+        w = g.w
+        base, offset, limit = self._range(g, args)
+        inside, outside, done = w.fresh("range"), w.fresh("clip"), w.fresh("ready")
+        end = w.emit(f"add i64 {offset}, {self.size}")
+        w.branch(w.emit(f"icmp sle i64 {end}, {limit}"), inside, outside)
+        w.start(inside)
+        pointer = memory.resolve(w.emit(f"add i64 {base}, {offset}"), "")
+        v = Values(w, False, g.fault_label)
+        old = [read_field(g, pointer, field) for field in self.fields]
+        write_fields(g, pointer, self.fields, [self.update(v, a, n) for a, n in zip(old, values, strict=True)])
+        w.go(done)
+        w.start(outside)
+        g.count_clipped(self.inst, False)
+        w.go(done)
+        w.start(done)
+
+
 def descriptor(b: Lowering, parts: list[Part]) -> list[Part]:
     """The members of a descriptor that may be given as four words."""
     if parts[0].type == "i64":
@@ -209,6 +244,19 @@ def _where(b: Lowering, inst: Inst, first: int, structured: bool) -> Range:
     index = b.part(inst.operands[first + 1]) if structured else None
     at = first + (2 if structured else 1)
     return Range(rsrc, index, [b.part(inst.operands[at]), b.part(inst.operands[at + 1])])
+
+
+def atomic_step(b: Lowering, inst: Inst, where: Range, value: Operand, update: Update) -> None:
+    """Adds an atomic operation, whose result nobody may read."""
+    fields, parts = fields_of(value.type), b.parts(value)
+    rdna = b.program.target.chip.family.startswith("rdna")
+    number = b.add(AtomicBufferStep(inst, where, fields, value.type, parts, update, rdna))
+    b.read([*where.parts, *parts], number)
+
+
+def atomic_range(b: Lowering, inst: Inst, structured: bool) -> Range:
+    """Where ``raw/struct.(ptr.)buffer.atomic.*`` acts."""
+    return _where(b, inst, 1, structured)
 
 
 def scalar_load(b: Lowering, inst: Inst) -> list[Part]:

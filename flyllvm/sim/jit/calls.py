@@ -216,6 +216,10 @@ TABLE: dict[str, Lower] = {
             ("store", buffer.store),
             ("load.lds", atomic.buffer_to_lds),
             ("load.async.lds", atomic.buffer_to_lds),
+            *(
+                (f"atomic.{name}", atomic.buffer_atomic(name))
+                for name in "add sub smin umin smax umax and or xor".split()
+            ),
         )
     },
 }

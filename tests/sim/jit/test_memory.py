@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from flyllvm.errors import SimError
+from flyllvm.sim import simulate
 from tests.sim.engines import both
 from tests.sim.kernels import FENCED_BARRIER, LDS, STORE_OUT, kernel
 
@@ -68,6 +70,59 @@ def test_commuting_atomic_operations_on_global_memory_agree() -> None:
       ret void
     """
     both(kernel(body), grid=5, block=256, args=[np.zeros(256, np.int32)])
+
+
+@pytest.mark.parametrize("operation", "add sub smin umin smax umax and or xor".split())
+@pytest.mark.parametrize(("form", "t"), [("raw.ptr", "i32"), ("struct.ptr", "i64")])
+def test_atomic_operations_on_buffers_agree(operation: str, form: str, t: str) -> None:
+    size, structured = (8 if t == "i64" else 4), form == "struct.ptr"
+    where = f"i32 %i, i32 0, i32 {4 * size}" if structured else f"i32 %b, i32 {4 * size}"
+    stride, records = (size, 40) if structured else (0, 40 * size)
+    body = f"""\
+      %g = call i32 @llvm.amdgcn.workgroup.id.x()
+      %x = mul i32 %t, 40503
+      %y = xor i32 %x, %g
+      %z = zext i32 %y to i64
+      %wide = mul i64 %z, 2654435761
+      %v = {"lshr" if t == "i64" else "trunc"} i64 %wide{", 1" if t == "i64" else " to i32"}
+      %i = and i32 %t, 63
+      %b = mul i32 %i, {size}
+      %r = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(
+        ptr addrspace(1) %out, i16 {stride}, i64 {records}, i32 0)
+      %old = call {t} @llvm.amdgcn.{form}.buffer.atomic.{operation}.{t}({t} %v, ptr addrspace(8) %r, {where}, i32 0)
+      ret void
+    """
+    out = np.random.default_rng(0).integers(0, 1 << 40, 64).astype(np.int64 if t == "i64" else np.int32)
+    before = out.copy()
+    reports = both(kernel(body), grid=3, block=200, args=[out])
+    assert reports[1].clipped and (out[4:40] != before[4:40]).any() and (out[44:] == before[44:]).all()
+
+
+def test_an_atomic_operation_through_a_fat_pointer_agrees() -> None:
+    body = """\
+      %r = call ptr addrspace(7) @llvm.amdgcn.make.buffer.rsrc.p7.p1(ptr addrspace(1) %out, i16 0, i64 100, i32 0)
+      %i = and i32 %t, 31
+      %p = getelementptr i32, ptr addrspace(7) %r, i32 %i
+      %old = atomicrmw umax ptr addrspace(7) %p, i32 %t monotonic
+      ret void
+    """
+    out = np.zeros(32, np.int32)
+    reports = both(kernel(body), grid=2, block=256, args=[out])
+    assert reports[1].clipped and (out[:25] == np.arange(224, 249)).all() and not out[25:].any()
+
+
+@pytest.mark.parametrize("use", ["a result", "two kinds"])
+def test_atomic_operations_on_buffers_whose_order_matters_are_left_to_the_first_engine(use: str) -> None:
+    call = "call i32 @llvm.amdgcn.raw.ptr.buffer.atomic.{}.i32(i32 %t, ptr addrspace(8) %r, i32 0, i32 0, i32 0)"
+    body = f"""\
+      %r = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) %out, i16 0, i64 100, i32 0)
+      %a = {call.format("add")}
+      {"store i32 %a, ptr addrspace(1) %out" if use == "a result" else f"%b = {call.format('umax')}"}
+      ret void
+    """
+    words = "the result of an atomic add on global memory" if use == "a result" else "atomic add and umax"
+    with pytest.raises(SimError, match=words):
+        simulate(kernel(body), grid=2, block=64, args=[np.zeros(64, np.int32)], checks="none", engine="jit")
 
 
 PARAMS = "ptr addrspace(1) %in, ptr addrspace(1) %out"
