@@ -8,7 +8,7 @@ the kernel.
 from __future__ import annotations
 
 from ..errors import TraceError
-from . import ops_atomic, ops_atoms, ops_fly, types as t  # noqa: F401 (operations are made by name)
+from . import ops_atomic, ops_atoms, ops_memory, ops_vector, types as t  # noqa: F401 (operations are made by name)
 from .core import OPS, Block, Kernel, Op, Value, append_checked
 from .limit import too_much, trace_limit
 from .location import Location, capture

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 
-from . import ops_arith as a, ops_atoms as f, ops_control as c, types as t
+from . import ops_arith as a, ops_atoms as f, ops_control as c, ops_vector as v, types as t
 from .core import Op
 
 TYPE_CHECKING = False
@@ -48,13 +48,13 @@ TEMPLATES: dict[type[Op], str] = {
     a.Select: " $0, $1, $2$attrs : $over(0)$type(1,2,r)",
     a.Cast: " $0$attrs : $type(0) to $type(r)",
     a.Bitcast: " $0$attrs : $type(0) to $type(r)",
-    a.Broadcast: " $0$attrs : $type(0) to $type(r)",
-    a.Extract: " $0[$at(position,1)]$attrs : $type(r) from $type(0)",
-    a.Insert: " $0, $1[$at(position,2)]$attrs : $type(0) into $type(1,r)",
-    a.Slice: " $0 {offsets = [$int(offset)], sizes = [$int(size)], strides = [1]} : $type(0) to $type(r)",
-    a.InsertSlice: " $0, $1 {offsets = [$int(offset)], strides = [1]} : $type(0) into $type(1,r)",
-    a.Shuffle: " $0, $1 [$ints(mask)]$attrs : $type(0), $type(1)",
-    a.Reduction: " <$word(kind)>, $0$flags(fastmath)$attrs : $type(0) into $type(r)",
+    v.Broadcast: " $0$attrs : $type(0) to $type(r)",
+    v.Extract: " $0[$at(position,1)]$attrs : $type(r) from $type(0)",
+    v.Insert: " $0, $1[$at(position,2)]$attrs : $type(0) into $type(1,r)",
+    v.Slice: " $0 {offsets = [$int(offset)], sizes = [$int(size)], strides = [1]} : $type(0) to $type(r)",
+    v.InsertSlice: " $0, $1 {offsets = [$int(offset)], strides = [1]} : $type(0) into $type(1,r)",
+    v.Shuffle: " $0, $1 [$ints(mask)]$attrs : $type(0), $type(1)",
+    v.Reduction: " <$word(kind)>, $0$flags(fastmath)$attrs : $type(0) into $type(r)",
     c._Id: " $word(dimension)$attrs",
     c.LaneId: "$attrs",
     c.Barrier: "$attrs",
@@ -87,7 +87,7 @@ def _i32(operands: Sequence[Value], attrs: dict[str, Any]) -> t.Type:
 INFER: dict[type[Op], Callable[[Sequence[Value], dict[str, Any]], t.Type | None]] = {
     a.CmpI: _i1_like,
     a.CmpF: _i1_like,
-    a.Shuffle: _shuffled,
+    v.Shuffle: _shuffled,
     c._Id: _i32,
     c.LaneId: _i32,
 }

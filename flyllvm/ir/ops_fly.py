@@ -1,4 +1,4 @@
-"""The ``fly`` operations on layouts, pointers, views and register memory.
+"""The ``fly`` operations on layouts, pointers and views.
 
 A layout operand carries its run-time leaves; its type shows them as ``?``.
 """
@@ -9,7 +9,8 @@ from . import types as t
 from .core import ANY, Op, Value, op
 
 
-def _ptr(o: Op, index: int) -> t.PtrType:
+def pointer_of(o: Op, index: int) -> t.PtrType:
+    """The pointer type of an operand."""
     type_ = o.operands[index].type
     if not isinstance(type_, t.PtrType):
         raise o.fail(f"operand {index} is {type_}", "pass a pointer (fly.get_iter of a memref)")
@@ -24,7 +25,8 @@ def memref_of(o: Op, index: int) -> t.MemRefType:
     return type_
 
 
-def _offset_ok(value: Value) -> bool:
+def is_offset(value: Value) -> bool:
+    """Whether a value counts elements."""
     return value.type in (t.I32, t.I64) or isinstance(value.type, t.IntTupleType)
 
 
@@ -215,8 +217,8 @@ class AddOffset(Op):
     arity = (2, 2, 1, 0)
 
     def verify(self) -> None:
-        p, r = _ptr(self, 0), self.results[0].type
-        if not _offset_ok(self.operands[1]):
+        p, r = pointer_of(self, 0), self.results[0].type
+        if not is_offset(self.operands[1]):
             raise self.fail(f"offset of type {self.operands[1].type}", "use an i32 or i64 number of elements")
         if not isinstance(r, t.PtrType) or (r.elem, r.space, r.swizzle) != (p.elem, p.space, p.swizzle):
             raise self.fail(f"{p} gives {r}", "only the alignment may change")
@@ -232,7 +234,7 @@ class ApplySwizzle(Op):
     arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
-        p, r = _ptr(self, 0), self.results[0].type
+        p, r = pointer_of(self, 0), self.results[0].type
         if p.swizzle is not None:
             raise self.fail(f"{p} is swizzled already", "apply one swizzle")
         if not isinstance(r, t.PtrType) or r.swizzle is None or r.with_(swizzle=None) != p:
@@ -249,7 +251,7 @@ class RecastIter(Op):
     arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
-        p, r = _ptr(self, 0), self.results[0].type
+        p, r = pointer_of(self, 0), self.results[0].type
         if not isinstance(r, t.PtrType) or (r.space, r.swizzle) != (p.space, p.swizzle):
             raise self.fail(f"{p} as {r}", "only the element type and alignment may change")
 
@@ -282,141 +284,12 @@ class PtrToInt(Op):
     arity = (1, 1, 1, 0)
 
     def verify(self) -> None:
-        p = _ptr(self, 0)
+        p = pointer_of(self, 0)
         if p.space in ("buffer_desc", "register"):
             raise self.fail(f"{p} has no address as a number", "use a generic, global or shared pointer")
         want = t.I32 if p.space == "shared" else t.I64
         if self.results[0].type != want:
             raise self.fail(f"{p} to {self.results[0].type}", f"use {want}")
-
-
-@op
-class PtrLoad(Op):
-    """``fly.ptr.load``: a scalar or vector at a pointer."""
-
-    __slots__ = ()
-    name = "fly.ptr.load"
-    arity = (1, 1, 1, 0)
-
-    def verify(self) -> None:
-        _check_access(self, _ptr(self, 0), self.results[0].type)
-
-
-@op
-class PtrStore(Op):
-    """``fly.ptr.store``: operands (value, pointer)."""
-
-    __slots__ = ()
-    name = "fly.ptr.store"
-    arity = (2, 2, 0, 0)
-
-    def verify(self) -> None:
-        _check_access(self, _ptr(self, 1), self.operands[0].type)
-
-
-def _check_access(o: Op, p: t.PtrType, value: t.Type) -> None:
-    if t.scalar_of(value) != p.elem:
-        raise o.fail(f"{value} at {p}", "use the pointer's element type (fly.recast_iter changes it)")
-    bits = p.elem.bits * t.count_of(value)
-    if bits % 8 and value != t.I1:
-        raise o.fail(f"{value} is {bits} bits", "access whole bytes")
-    if p.swizzle is not None and bits > 8 << p.swizzle.base:
-        raise o.fail(
-            f"{value} ({bits // 8} bytes) through {p.swizzle}",
-            f"the swizzle keeps runs of {1 << p.swizzle.base} bytes; use narrower accesses or a larger base",
-        )
-
-
-# --- memrefs --------------------------------------------------------------------------------------
-
-
-@op
-class Alloca(Op):
-    """``fly.memref.alloca``: register memory of a static layout."""
-
-    __slots__ = ()
-    name = "fly.memref.alloca"
-    arity = (0, 0, 1, 0)
-
-    def verify(self) -> None:
-        from ..layout import is_static
-
-        r = self.results[0].type
-        if not isinstance(r, t.MemRefType) or r.space != "register":
-            raise self.fail(f"result {r}", "register memory is a memref in space 'register'")
-        if not is_static(r.layout):
-            raise self.fail(f"layout {r.layout} has run-time leaves", "register memory has a static layout")
-
-
-@op
-class MemRefLoad(Op):
-    """``fly.memref.load``: operands (memref, index); the index is an int tuple or a number."""
-
-    __slots__ = ()
-    name = "fly.memref.load"
-    arity = (2, 2, 1, 0)
-
-    def verify(self) -> None:
-        if self.results[0].type != memref_of(self, 0).elem:
-            raise self.fail(f"{self.results[0].type} from {self.operands[0].type}", "load the element type")
-        _check_index(self, 1)
-
-
-@op
-class MemRefStore(Op):
-    """``fly.memref.store``: operands (value, memref, index)."""
-
-    __slots__ = ()
-    name = "fly.memref.store"
-    arity = (3, 3, 0, 0)
-
-    def verify(self) -> None:
-        if self.operands[0].type != memref_of(self, 1).elem:
-            raise self.fail(f"{self.operands[0].type} into {self.operands[1].type}", "store the element type")
-        _check_index(self, 2)
-
-
-def _check_index(o: Op, at: int) -> None:
-    if not _offset_ok(o.operands[at]):
-        raise o.fail(f"index of type {o.operands[at].type}", "use an i32, an i64 or an int tuple")
-
-
-@op
-class MemRefLoadVec(Op):
-    """``fly.memref.load_vec``: all elements as one vector, in column-major value order."""
-
-    __slots__ = ()
-    name = "fly.memref.load_vec"
-    arity = (1, 1, 1, 0)
-
-    def verify(self) -> None:
-        from ..layout import size
-
-        m, r = memref_of(self, 0), self.results[0].type
-        if r != t.VectorType(_static_size(self, size(m.layout)), m.elem):
-            raise self.fail(f"{m} as {r}", "the vector holds every element of the memref")
-
-
-@op
-class MemRefStoreVec(Op):
-    """``fly.memref.store_vec``: operands (vector, memref)."""
-
-    __slots__ = ()
-    name = "fly.memref.store_vec"
-    arity = (2, 2, 0, 0)
-
-    def verify(self) -> None:
-        from ..layout import size
-
-        m, v = memref_of(self, 1), self.operands[0].type
-        if v != t.VectorType(_static_size(self, size(m.layout)), m.elem):
-            raise self.fail(f"{v} into {m}", "the vector holds every element of the memref")
-
-
-def _static_size(o: Op, size: object) -> int:
-    if not isinstance(size, int):
-        raise o.fail(f"the size {size} is known at run time only", "use a memref with a static shape")
-    return size
 
 
 @op

@@ -6,7 +6,7 @@ Operations without ``loc(...)`` get their own line of the text as the author's l
 from __future__ import annotations
 
 from ..errors import ParseError
-from . import ops_arith, ops_atomic, ops_atoms, ops_control, ops_fly, types as t  # noqa: F401 (every operation must be known)
+from . import ops_atomic, ops_atoms, ops_control, ops_memory, ops_vector, types as t  # noqa: F401 (every operation must be known)
 from .core import OPS, Block, Kernel, Module, Op, Value
 from .facts import DIVISIBILITY, RANGE, UNKNOWN, derive, merged
 from .location import Frame, Location
