@@ -6,9 +6,9 @@ It does not where LDS is written with one swizzle (or row pitch) and read with a
 the host stores the matrix swizzled, the same instructions are right.  So this is a warning.
 
 It is not judged, because it is often meant, where rows share bytes (windows of a convolution at a border, circulant and
-packed symmetric matrices), where data did not come through LDS, or from several buffers.  Rows that come through an
-index in memory may mix anything; for them, and over several instructions that add to one accumulator, the warning needs
-the same pieces in all rows, in different order.
+packed symmetric matrices), where data did not come through LDS, from several buffers or from one that the kernel itself
+writes, and where the other operand has one value at all k (sums).  What comes through an index in memory may mix
+anything: it, and several instructions that belong together, need the same pieces in all rows, in different order.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _judge(m: Machine, plan: Plan, side: Side, tiles: Tiles, bad: Array) -> None
     """Warns of the first tile that nothing excuses."""
     for number in np.flatnonzero(bad).tolist():
         words, places = tiles.words[number], tiles.places[number]
-        if not _is_comparable(m, words):
+        if not _is_comparable(m, words) or side.is_summed(m, int(tiles.waves[number])):
             continue
         table = _distinct(np.where(words > 0, places, -1))
         if table is None or (_is_indirect(words) and not (_is_permuted(table) or _is_permuted(table.T))):
@@ -100,6 +100,8 @@ def _judge_group(m: Machine, plan: Plan, group: Group, sides: list[Side], parts:
         words = whole.words[number]
         if not _is_comparable(m, words) or _is_indirect(words):
             continue
+        if all(side.is_summed(m, int(whole.waves[number])) for side in sides):
+            continue
         table = _distinct(np.where(words > 0, whole.places[number], -1))
         if table is not None and _is_permuted(table if axis == -1 else table.T):
             _warn(m, plan, sides[-1], np.concatenate([s.lanes for s in sides], axis=axis), whole, number)
@@ -107,11 +109,12 @@ def _judge_group(m: Machine, plan: Plan, group: Group, sides: list[Side], parts:
 
 
 def _is_comparable(m: Machine, words: Array) -> bool:
-    """Whether all elements with an origin came through LDS from one buffer."""
+    """Whether all elements with an origin came through LDS from one buffer, which the kernel has not written."""
     known = words[words > 0]
     if not ((known >> READ_SHIFT) & NUMBERS).all():
         return False
-    return len(m.heap.touched((known & OFFSET) - 1 + m.heap.base)) == 1
+    buffers = m.heap.touched((known & OFFSET) - 1 + m.heap.base)
+    return len(buffers) == 1 and not buffers[0].written
 
 
 def _is_indirect(words: Array) -> bool:

@@ -62,14 +62,15 @@ class Side:
         letter: ``A`` or ``B``.
         inst: The instruction.
         slot, partner: Registers of this operand and of the other one.
+        other: How the other one is read.
         lanes: Lane that holds each element.  Shape: ``(blocks, rows, K)``.
     """
 
     def __init__(
-        self, letter: str, inst: Inst, slot: int, partner: int, fetch: Any, immediates: tuple[int, ...]
+        self, letter: str, inst: Inst, slots: tuple[int, int], fetch: Any, other: Any, immediates: tuple[int, ...]
     ) -> None:
         self.letter, self.inst, self.immediates = letter, inst, immediates
-        self.slot, self.partner = slot, partner
+        (self.slot, self.partner), self.other = slots, other
         byte, bit = fetch.places()
         if letter == "B":
             byte, bit = byte.swapaxes(-1, -2), bit.swapaxes(-1, -2)
@@ -100,6 +101,14 @@ class Side:
         if not whole and not known.any():
             return None
         return Tiles(words, places, np.repeat(numbers, blocks), None if whole else known)
+
+    def is_summed(self, m: Machine, wave: int) -> bool:
+        """Whether the other operand has one value at all k, so that the order of this one does not matter."""
+        raw = np.broadcast_to(m.regs[self.partner], m.shape + m.regs[self.partner].shape[3:])
+        values = np.ascontiguousarray(raw.reshape(-1, *raw.shape[2:])[wave : wave + 1])
+        matrix_ = self.other(values, np.empty((1, *self.other.shape)))
+        axis = -2 if self.letter == "A" else -1
+        return bool((matrix_ == matrix_.take([0], axis=axis)).all())
 
 
 class Group:
@@ -144,8 +153,11 @@ def _sides(c: Compiler, plan: Plan, inst: Inst) -> list[Side]:
         return []
     a, b = factors(inst)
     return [
-        Side(letter, inst, c.slot(operand), c.slot(partner), fetch, immediates)
-        for letter, operand, partner, fetch in (("A", a, b, product.a), ("B", b, a, product.b))
+        Side(letter, inst, (c.slot(operand), c.slot(partner)), fetch, other, immediates)
+        for letter, operand, partner, fetch, other in (
+            ("A", a, b, product.a, product.b),
+            ("B", b, a, product.b, product.a),
+        )
         if plan.follows(operand)
     ]
 

@@ -1,20 +1,20 @@
-"""Which loads take their address from memory: rows through an index, pages, neighbour lists."""
+"""Which accesses take their address from memory: rows through an index, pages, neighbour lists, scattered stores."""
 
 from __future__ import annotations
 
 from . import dma
-from .ir import Inst, Operand, Reg
-from .origin_memory import is_copy_to_lds, read_spaces, short_name
+from .ir import Const, Inst, Operand, Reg
+from .origin_memory import read_spaces, short_name
 
 _ARGUMENTS = ("amdgcn.kernarg.segment.ptr", "amdgcn.implicitarg.ptr", "amdgcn.dispatch.ptr")
 
 
-def indirect(insts: list[Inst], made: dict[str, Inst]) -> set[int]:
-    """Ids of the instructions that load from an address that is made from loaded data (not from arguments alone)."""
-    tainted: set[str] = set()
+def of_data(insts: list[Inst], made: dict[str, Inst]) -> set[str]:
+    """Names of the values that are made from loaded data, not from arguments and constants alone."""
+    found: set[str] = set()
 
     def is_argument(inst: Inst) -> bool:
-        """A load of a kernel argument through a pointer to all of them."""
+        """A load of a kernel argument through a pointer to all of them, or from a table of constants."""
         pointer = inst.operands[0]
         while isinstance(pointer, Reg) and pointer.name in made:
             source = made[pointer.name]
@@ -24,23 +24,37 @@ def indirect(insts: list[Inst], made: dict[str, Inst]) -> set[int]:
                 return False
             pointer = source.operands[0]
         # "byref" parameters are pointers to constant memory.
-        return isinstance(pointer, Reg) and getattr(pointer.type, "space", 0) == 4
+        return isinstance(pointer, (Reg, Const)) and getattr(pointer.type, "space", 0) == 4
 
     changed = True
     while changed:
         changed = False
         for inst in insts:
-            if inst.name is None or inst.name in tainted:
+            if inst.name is None or inst.name in found:
                 continue
             loads = bool(read_spaces(inst)) and not (inst.op == "load" and is_argument(inst))
             loads = loads or short_name(inst).startswith("s.buffer.load")
-            if loads or any(isinstance(o, Reg) and o.name in tainted for o in inst.operands):
-                tainted.add(inst.name)
+            if loads or any(is_of(found, o) for o in inst.operands):
+                found.add(inst.name)
                 changed = True
+    return found
+
+
+def is_of(names: set[str], operand: Operand) -> bool:
+    """Whether an operand is one of these values."""
+    return isinstance(operand, Reg) and operand.name in names
+
+
+def indirect(insts: list[Inst], data: set[str]) -> set[int]:
+    """Ids of the loads, stores and copies whose address is made from loaded data."""
     found = set()
     for inst in insts:
-        if read_spaces(inst) or dma.is_dma(inst):
-            addresses: list[Operand] = [o for i, o in enumerate(inst.operands) if not (is_copy_to_lds(inst) and i == 1)]
-            if any(isinstance(o, Reg) and o.name in tainted for o in addresses):
-                found.add(inst.id)
+        if inst.op == "store":
+            addresses = inst.operands[1:]
+        elif read_spaces(inst) or dma.is_dma(inst):
+            addresses = inst.operands
+        else:
+            continue
+        if any(is_of(data, o) for o in addresses):
+            found.add(inst.id)
     return found

@@ -145,7 +145,7 @@ def _plain_load(c: Compiler, plan: Plan, inst: Inst, t: ty.Type, offset: int, fl
         words = _get(m, "LDS" if space == _LDS else "private", address, size)
         if words is None:
             return np.zeros((1, 1, 1, size), np.int64)
-        return fetched(words, number) if space == _LDS else words
+        return fetched(words, number, flag) if space == _LDS else words
 
     return load
 
@@ -183,7 +183,7 @@ def _transposing(c: Compiler, plan: Plan, inst: Inst, flag: int) -> Load:
             -1, m.wave_size // group, group, size * 8 // exchange.element_bits, exchange.element_bits // 8
         )
         moved = cells[:, :, exchange.source_lane, exchange.source_element].reshape(*m.shape, size)
-        return fetched(moved, number)
+        return fetched(moved, number, flag)
 
     return load
 
@@ -201,6 +201,7 @@ def build_store(c: Compiler, plan: Plan, inst: Inst) -> list[Op]:
     value, pointer = inst.operands
     v, p, space = c.slot(value), c.slot(pointer), getattr(pointer.type, "space", 0)
     number = plan.number_of(inst, plan.stores) if space != _PRIVATE else 0
+    flag = INDIRECT if inst.id in plan.indirect else 0
 
     def put(m: Machine, address: Array, words: Any, t: ty.Type) -> None:
         parts = mem_ops.parts_of(t)
@@ -214,13 +215,13 @@ def build_store(c: Compiler, plan: Plan, inst: Inst) -> list[Op]:
         if space == _PRIVATE:
             _put(m, "private", address, words, size)
         elif space == _LDS:
-            _put(m, "LDS", address, stored(words, number), size)
+            _put(m, "LDS", address, stored(words, number, flag), size)
         else:
             high, low = address >> np.uint64(32), address.astype(np.uint32)
             for aperture, name in ((LDS_APERTURE, "LDS"), (PRIVATE_APERTURE, "private")):
                 if (high == aperture).any():
                     # An address outside of the memory leaves a lane out.
-                    _put(m, name, np.where(high == aperture, low, transfer.NOWHERE), stored(words, number), size)
+                    _put(m, name, np.where(high == aperture, low, transfer.NOWHERE), stored(words, number, flag), size)
 
     def run(r: list[Any], m: Machine) -> None:
         put(m, r[p], m.origin[v], value.type)

@@ -6,8 +6,9 @@ is computed has no origin.  Only values that matrix instructions get through LDS
 without such ones costs nothing.
 
 An origin holds, low bits first: 40 bits of the byte's offset in the heap plus one; 11 bits with the number of the
-instruction that stored it to LDS; 11 bits with that of the one that read it there; and whether the address it was
-loaded from was itself made from loaded data.  A byte without an origin is 0, one that is known to be zero is -1.
+instruction that stored it to LDS; 11 bits with that of the one that read it there; and whether loaded data decided on
+its way (an address made from an index in memory, a lane or an element picked by one).  A byte without an origin is 0,
+one that is known to be zero is -1.
 """
 
 from __future__ import annotations
@@ -80,14 +81,21 @@ def merged(mask: Array | None, new: Any, old: Any) -> Any:
     return np.where(mask[..., None], UNKNOWN if new is None else new, UNKNOWN if old is None else old)
 
 
-def stored(origin: Array, number: int) -> Array:
-    """Origins of bytes that the LDS store of a number wrote."""
-    return np.where(origin > 0, origin & _STORED | number << STORE_SHIFT, origin)
+def stored(origin: Array, number: int, flag: int = 0) -> Array:
+    """Origins of bytes that the LDS store of a number wrote; ``flag`` is `INDIRECT` or 0."""
+    return np.where(origin > 0, origin & _STORED | (number << STORE_SHIFT | flag), origin)
 
 
-def fetched(origin: Array, number: int) -> Array:
-    """Origins of bytes that the LDS read of a number got."""
-    return np.where(origin > 0, origin | number << READ_SHIFT, origin)
+def fetched(origin: Array, number: int, flag: int = 0) -> Array:
+    """Origins of bytes that the LDS read of a number got; ``flag`` is `INDIRECT` or 0."""
+    return np.where(origin > 0, origin | (number << READ_SHIFT | flag), origin)
+
+
+def marked(origin: Any) -> Any:
+    """Origins of what loaded data picked."""
+    if isinstance(origin, tuple):
+        return tuple(marked(part) for part in origin)
+    return np.where(origin > 0, origin | INDIRECT, origin) if origin is not None else None
 
 
 class Plan:
@@ -97,7 +105,8 @@ class Plan:
         followed: Names of the values whose origins are kept.
         stores: Instructions that write to LDS, by number; number 0 is any other.
         reads: The same of reads.
-        indirect: Loads from global memory whose address is made from loaded data.
+        data: Names of values that are made from loaded data.
+        indirect: Accesses whose address is.
         through_stack: Whether origins go through private memory.
         template: Initial origins of all slots.
     """
@@ -108,17 +117,17 @@ class Plan:
         self.stores: list[Inst | None] = [None]
         self.reads: list[Inst | None] = [None]
         self.through_lds = self.through_stack = False
+        self.data: set[str] = set()
         self.indirect: set[int] = set()
         self.constants: dict[int, Array] = {}
 
     def number_of(self, inst: Inst, numbers: list[Inst | None]) -> int:
-        """The number of an LDS access; 0 where there are too many."""
+        """The number of an LDS access; where there are too many the last ones share one."""
         for number, known in enumerate(numbers):
             if known is inst:
                 return number
-        if len(numbers) > NUMBERS:
-            return 0
-        numbers.append(inst)
+        if len(numbers) <= NUMBERS:
+            numbers.append(inst)
         return len(numbers) - 1
 
     def follows(self, operand: Operand) -> bool:
@@ -138,7 +147,7 @@ class Plan:
 
     def ops(self, c: Compiler, inst: Inst) -> list[Op]:
         """The closures that follow one instruction, to run after it."""
-        from . import origin_memory, origin_moves
+        from . import origin_indirect, origin_memory, origin_moves
 
         if inst.name not in self.followed:
             return origin_memory.build_store(c, self, inst)
@@ -150,10 +159,15 @@ class Plan:
             return []
         slots = [self.slot(c, inst.operands[i]) for i in move.sources]
         carry = move.carry
+        moved = inst.extra["lane_op"][2] if "lane_op" in inst.extra else move.sources
+        chosen = any(origin_indirect.is_of(self.data, o) for i, o in enumerate(inst.operands) if i not in moved)
 
         def run(r: list[Any], m: Machine) -> Any:
             words = [m.origin[s] for s in slots]
-            return None if all(w is None for w in words) else carry(r, m, words)
+            if all(w is None for w in words):
+                return None
+            result = carry(r, m, words)
+            return marked(result) if chosen else result
 
         return [_kept(c.dest(inst), run)]
 
@@ -199,5 +213,6 @@ def plan(c: Compiler, graph: list[Node]) -> Plan | None:
             work += [inst.operands[i] for i in sources]
     if not found.through_lds:
         return None
-    found.indirect = origin_indirect.indirect(insts, made)
+    found.data = origin_indirect.of_data(insts, made)
+    found.indirect = origin_indirect.indirect(insts, found.data)
     return found

@@ -102,8 +102,10 @@ class Kernel:
     def text(self) -> str:
         """The module."""
         zero = "zeroinitializer"
-        b = zero if self.shape.other[0] == "<" else "0.0" if self.shape.other == "float" else "0"
-        body = f"%b = freeze {self.shape.other} {b}\n"
+        # B is not the same at all k, for then the order of A would not matter.
+        words = self.shape.bytes // 4 * (2 if self.shape is SMFMAC else 1)
+        body = f"%t15 = and i32 %t, {self.shape.wave // self.shape.copies - 1}\n%bw = insertelement <{words} x i32> zeroinitializer, i32 %t15, i32 0\n"
+        body += f"%b = bitcast <{words} x i32> %bw to {self.shape.other}\n"
         body, total = body + "".join(self._written(i) for i in range(self.parts)), zero
         for i in range(self.steps):
             body += self._read(i)
@@ -113,10 +115,11 @@ class Kernel:
                 f"{self.shape.total} {total}{self.shape.after})\n"
             )
             total = zero if self.turned else f"%d{i}"
-        params = ", ".join(f"ptr addrspace(1) %{name}" for name in ("a", "writes", "reads", "index"))
         return (
+            "@writes = internal addrspace(4) constant WRITES\n@reads = internal addrspace(4) constant READS\n"
             "@lds = internal addrspace(3) global [16384 x i8] poison, align 16\n"
-            f"define amdgpu_kernel void @k({params}) {{\n%t = call i32 @llvm.amdgcn.workitem.id.x()\n"
+            "define amdgpu_kernel void @k(ptr addrspace(1) %a, ptr addrspace(1) %index) {\n"
+            "%t = call i32 @llvm.amdgcn.workitem.id.x()\n"
             f"{self.before}{body}ret void\n}}\n"
         )
 
@@ -131,8 +134,8 @@ class Kernel:
             f"%col{i} = urem i32 %n{i}, {self.width // 16}\n%cb{i} = mul i32 %col{i}, 16\n"
             + self.offset.replace("{i}", str(i))
             + f"%g{i} = getelementptr i8, ptr addrspace(1) %a, i32 %o{i}\n"
-            f"%pw{i} = getelementptr i32, ptr addrspace(1) %writes, i32 %n{i}\n"
-            f"%wo{i} = load i32, ptr addrspace(1) %pw{i}, align 4\n"
+            f"%pw{i} = getelementptr i32, ptr addrspace(4) @writes, i32 %n{i}\n"
+            f"%wo{i} = load i32, ptr addrspace(4) %pw{i}, align 4\n"
             f"%w{i} = getelementptr i8, ptr addrspace(3) @lds, i32 %wo{i}\n" + self.copy.replace("{i}", str(i))
         )
 
@@ -141,8 +144,8 @@ class Kernel:
         for j in range(self.pieces):
             n, at = f"{i}_{j}", (i * self.pieces + j) * self.shape.wave
             text += (
-                f"%m{n} = add i32 %t, {at}\n%pr{n} = getelementptr i32, ptr addrspace(1) %reads, i32 %m{n}\n"
-                f"%ro{n} = load i32, ptr addrspace(1) %pr{n}, align 4\n"
+                f"%m{n} = add i32 %t, {at}\n%pr{n} = getelementptr i32, ptr addrspace(4) @reads, i32 %m{n}\n"
+                f"%ro{n} = load i32, ptr addrspace(4) %pr{n}, align 4\n"
                 f"%r{n} = getelementptr i8, ptr addrspace(3) @lds, i32 %ro{n}\n"
                 f"%q{n} = load i{bits}, ptr addrspace(3) %r{n}, align {min(4, self.piece)}\n"
                 f"%u{n} = insertelement <{self.pieces} x i{bits}> {vector}, i{bits} %q{n}, i32 {j}\n"
@@ -166,9 +169,11 @@ class Kernel:
                         reads.append(read(k, (row + step * shape.rows) * shape.element))
                     else:
                         reads.append(read(row, (k + step * shape.depth) * shape.element))
-        tables = [np.array(table, np.int32) for table in (writes, reads, rng.permutation(64))]
-        return simulate(text or self.text(), grid=1, block=shape.wave, args=[a, *tables], target=shape.target,
-                        checks=checks, source_name="k.ll")  # fmt: skip
+        text = text or self.text()
+        for name, table in (("WRITES", writes), ("READS", reads)):
+            text = text.replace(name, f"[{len(table)} x i32] [{', '.join(f'i32 {n}' for n in table)}]")
+        return simulate(text, grid=1, block=shape.wave, args=[a, rng.permutation(64).astype(np.int32)],
+                        target=shape.target, checks=checks, source_name="k.ll")  # fmt: skip
 
 
 def plain(pitch: int) -> Place:

@@ -129,7 +129,9 @@ next:
   br i1 %more, label %loop, label %exit
 exit:
 """
-    operands = "<4 x half> %fa, <4 x half> splat (half 1.0), <4 x float> %acc, i32 0, i32 0, i32 0"
+    operands = (
+        "<4 x half> %fa, <4 x half> <half 1.0, half 2.0, half 4.0, half 1.0>, <4 x float> %acc, i32 0, i32 0, i32 0"
+    )
     return head + loop.replace("{operands}", operands) + tail
 
 
@@ -139,7 +141,7 @@ def test_two_stage_pipeline_through_registers(k: int) -> None:
     for read, count in (("%sw", 0), ("%quad", 1)):
         text = _pipeline(read)
         report = simulate(text, grid=1, block=128, args=args, checks="all", source_name="k.ll")
-        assert (args[2] == k).all() and len(report.warnings) == count
+        assert (args[2] == 2 * k).all() and len(report.warnings) == count
         assert all(w.startswith(f"k.ll:{line_of(text, '%fa = load')}: ") and SAYS in w for w in report.warnings)
 
 
@@ -183,7 +185,7 @@ class Transposed(Kernel):
 
     def _read(self, i: int) -> str:
         return (
-            "%pr = getelementptr i32, ptr addrspace(1) %reads, i32 %t\n%ro = load i32, ptr addrspace(1) %pr, align 4\n"
+            "%pr = getelementptr i32, ptr addrspace(4) @reads, i32 %t\n%ro = load i32, ptr addrspace(4) %pr, align 4\n"
             "%q0_0 = getelementptr i8, ptr addrspace(3) @lds, i32 %ro\n"
             "%f0 = call <4 x half> @llvm.amdgcn.ds.read.tr16.b64.v4f16(ptr addrspace(3) %q0_0)\n"
         )
@@ -258,6 +260,32 @@ def test_elements_of_several_arguments_are_not_judged() -> None:
     for i in range(2):
         text = text.replace(f"%v{i} = load <4 x i32>, ptr addrspace(1) %g{i}", load.replace("{i}", str(i)))
     assert not warnings(kernel, swizzled(128), plain(128), text=text)
+
+
+def test_the_order_does_not_matter_where_the_other_operand_is_the_same_at_all_k() -> None:
+    """Matrix instructions that add up rows multiply by ones."""
+    kernel = Kernel(MFMA, 128)
+    ones = kernel.text().replace("<4 x half> %b,", "<4 x half> splat (half 1.0),")
+    assert ones != kernel.text() and not warnings(kernel, swizzled(128), plain(128), text=ones)
+
+
+def test_what_the_kernel_wrote_to_memory_lies_there_as_it_likes() -> None:
+    kernel = Kernel(MFMA, 128)
+    assert warnings(kernel, swizzled(128), plain(128))
+    kernel.before = "store i8 1, ptr addrspace(1) %a, align 1\n"
+    assert not warnings(kernel, swizzled(128), plain(128))
+
+
+def test_places_in_lds_that_data_decide_on_may_be_anywhere() -> None:
+    """Only an order that differs between rows of the same pieces is told."""
+    kernel = Kernel(MFMA_950, 64, before=CLEARED)
+    text = kernel.text()
+    data = text.replace("%wo0 = load i32, ptr addrspace(4) %pw0, align 4", (
+        "%wx0 = load i32, ptr addrspace(4) %pw0, align 4\n%zero = load i32, ptr addrspace(1) %index, align 4\n"
+        "%none = and i32 %zero, 0\n%wo0 = add i32 %wx0, %none"
+    ))  # fmt: skip
+    assert warnings(kernel, plain(80), plain(64), text=text) and not warnings(kernel, plain(80), plain(64), text=data)
+    assert warnings(kernel, swizzled(64), plain(64), text=data)
 
 
 def test_what_was_computed_has_no_origin() -> None:
