@@ -104,7 +104,8 @@ class Kernel:
         zero = "zeroinitializer"
         # B is not the same at all k, for then the order of A would not matter.
         words = self.shape.bytes // 4 * (2 if self.shape is SMFMAC else 1)
-        body = f"%t15 = and i32 %t, {self.shape.wave // self.shape.copies - 1}\n%bw = insertelement <{words} x i32> zeroinitializer, i32 %t15, i32 0\n"
+        lane = f"%tb = and i32 %t, {self.shape.wave // self.shape.copies - 1}\n"
+        body = lane + f"%bw = insertelement <{words} x i32> zeroinitializer, i32 %tb, i32 0\n"
         body += f"%b = bitcast <{words} x i32> %bw to {self.shape.other}\n"
         body, total = body + "".join(self._written(i) for i in range(self.parts)), zero
         for i in range(self.steps):
