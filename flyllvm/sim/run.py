@@ -250,10 +250,11 @@ def chunk_groups(launch: Launch) -> int:
     program = launch.program
     copy = program.lds_layout(launch.dynamic_lds_bytes)[1]
     if copy:
-        shadowed = copy + copy * 16 // program.lds_granule
+        shadowed = copy + copy * 16 // program.lds_granule + (8 * copy if program.origins is not None else 0)
         groups = min(groups, max(1, _CHUNK_LDS_BYTES // shadowed))
     if program.frame_bytes:
-        groups = min(groups, max(1, (64 << 20) // (2 * program.frame_bytes * lanes)))
+        followed = program.origins is not None and program.origins.through_stack
+        groups = min(groups, max(1, (64 << 20) // ((10 if followed else 2) * program.frame_bytes * lanes)))
     whole = cluster_groups(launch.grid, program.cluster)  # workgroups that wait for each other run at once
     return max(whole, groups // whole * whole)
 

@@ -1,4 +1,4 @@
-"""Every example runs under every checker of the simulator without a report."""
+"""Every example runs under every checker of the simulator without a report or a warning."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_no_checker_reports_an_example(path: Path, monkeypatch: pytest.MonkeyPat
     plain, runs = running.prepare, []
 
     def prepare(*args: Any, **options: Any) -> Any:
-        runs.append(options)
-        return plain(*args, **{**options, "checks": "all"})
+        runs.append(plain(*args, **{**options, "checks": "all"}))
+        return runs[-1]
 
     monkeypatch.setattr(running, "prepare", prepare)
     monkeypatch.setenv("FLYLLVM_DEVICE", "sim")
@@ -29,3 +29,4 @@ def test_no_checker_reports_an_example(path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(SystemExit) as caught:
         runpy.run_path(str(path), run_name="__main__")
     assert not caught.value.code and runs, capsys.readouterr().out
+    assert not any(setup.report.warnings for setup in runs)

@@ -168,6 +168,52 @@ def test_flydsl_gemm_without_its_synchronisation_races(target: str, removed: str
         _run_flydsl("gemm", target, (2, 2), _flydsl_gemm(), "default", text)
 
 
+# ---- swizzles
+
+
+def _without_swizzle(text: str, number: int) -> str:
+    """The text with one of its exclusive ors of two registers replaced by its first operand."""
+    line = [x for x in text.split("\n") if re.search(r"= xor i32 %\S+, %", x)][number]
+    return text.replace(line, re.sub(r"xor i32 (%\S+), %\d+", r"or i32 \1, 0", line))
+
+
+@TARGETS
+@pytest.mark.parametrize(("removed", "without"), [(0, "store"), (1, "read")])
+def test_flydsl_gemm_with_a_swizzle_on_one_side_is_found(target: str, removed: int, without: str) -> None:
+    text = _without_swizzle(_text("flydsl_gemm", target), removed)
+    args = _flydsl_gemm()
+    report = simulate(text, grid=(2, 2), block=256, args=args, target=target, checks="all", source_name="k.ll",
+                      dynamic_lds_bytes=8192)  # fmt: skip
+    reads = {f"k.ll:{n}" for n, x in enumerate(text.split("\n"), 1) if "= load <8 x half>, ptr addrspace(3)" in x}
+    assert len(report.warnings) == 4 and {w.partition(": '")[0] for w in report.warnings} == reads
+    assert all(f", that of the {without} does not" in w for w in report.warnings)
+
+
+def test_triton_gemm_with_a_swizzle_on_the_write_only_is_found() -> None:
+    text = _text("gemm", "gfx942")
+    line = [x for x in text.split("\n") if re.search(r"= xor i32 %\S+, %", x)][1]
+    text = text.replace(line, re.sub(r"xor i32 %\S+, (%\d+)", r"or i32 \1, 0", line))  # the part of the row
+    args = [*_gemm_arguments(), None, None]
+    shared = int(re.search(r"dynamic LDS: (\d+) bytes", text)[1])  # type: ignore[index]
+    report = simulate(text, "gemm", grid=(2, 2), block=256, args=args, checks="all", dynamic_lds_bytes=shared)
+    found = [w for w in report.warnings if "LDS is read in another order than it was written" in w]
+    assert len(found) == 1 and re.match(
+        r"make_foreign_ir\.py:\d+: '%\d+ = load <4 x half>, ptr addrspace\(3\)", found[0]
+    )
+
+
+@TARGETS
+def test_clean_gemms_are_not_blamed(target: str) -> None:
+    for name, args in (("gemm", _gemm_arguments()), ("flydsl_gemm", _flydsl_gemm())):
+        text = _text(name, target)
+        shared = int(re.search(r"dynamic LDS: (\d+) bytes", text)[1])  # type: ignore[index]
+        kernel = next(iter(parse_module(text).kernels())) if name != "gemm" else "gemm"
+        padded = [*args, *[None] * (len(parse_module(text).functions[kernel].params) - len(args))]
+        report = simulate(text, kernel, grid=(2, 2), block=256, args=padded, target=target, checks="all",
+                          dynamic_lds_bytes=shared)  # fmt: skip
+        assert not any("LDS is read" in w for w in report.warnings)
+
+
 # ---- habits of compilers for gfx1250
 
 
