@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -337,7 +338,7 @@ def test_the_warning_names_both_sides_the_instruction_the_rows_and_the_remedy() 
         assert "row 4 from bytes 264 and 256 (workgroup (0, 0, 0), wave 0, lanes 0, 4, 16, 20)" in said
         assert "the address of the store goes through an xor, that of the read does not" in said
         assert "give the write to LDS and the read from it the same swizzle and the same row pitch" in said
-    assert report.to_dict()["warnings"] == report.warnings
+    assert report.to_dict()["warnings"] == report.warnings == json.loads(report.to_json())["warnings"]
     assert f"  warning: {first}" in report.render()
 
 
