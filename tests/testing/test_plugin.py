@@ -29,7 +29,8 @@ import numpy as np
 from pathlib import Path
 
 def test_kernel(run_kernel):
-    a, b = np.ones((32, 16), np.float16), np.ones((16, 16), np.float16)
+    a = np.arange(512, dtype=np.float16).reshape(32, 16)
+    b = a[:16].copy()
     c = np.zeros((32, 16), np.float32)
     run_kernel(Path("k.ll").read_text(), a, b, c, 16, grid=1, block=128, source_name="k.ll")
 """
