@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from . import math, operators, vector_ops
 from .composite import Align, Array, struct, union
+from .coord_tensor import CoordTensor
 from .fastmath import fastmath
 from .host import Constexpr, Stream
 from .layouts import *  # noqa: F403
@@ -57,7 +58,6 @@ from .pointer import (
 )
 from .specs import PointerSpec, ScalarSpec, TensorSpec, parse_spec
 from .tensor import (
-    CoordTensor,
     Tensor,
     get_iter,
     make_fragment_like,

@@ -194,7 +194,7 @@ def refuse_no_thread(at: Any, shape: Any) -> None:
     Raises:
         TraceError: It is none, or a known index outside of the threads.
     """
-    from .tensor import refuse_outside
+    from .coord_tensor import refuse_outside
 
     if at is L.STAR:
         where = Builder.current().location()

@@ -6,10 +6,11 @@ from .. import layout as L
 from ..errors import TraceError
 from ..ir.builder import Builder
 from .atoms import CopyAtom, MmaAtom, located
+from .coord_tensor import CoordTensor
 from .leaves import from_leaves, to_leaves
 from .numeric import Boolean, Numeric
 from .pointer import Pointer
-from .tensor import CoordTensor, Tensor, make_fragment_like
+from .tensor import Tensor, make_fragment_like
 from .tiled import TiledCopy, TiledMma
 
 TYPE_CHECKING = False

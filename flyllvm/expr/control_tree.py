@@ -13,10 +13,11 @@ from .. import layout as L
 from ..ir.core import Value
 from .atoms import CopyAtom, MmaAtom
 from .composite import Struct
+from .coord_tensor import CoordTensor
 from .leaves import ComposedLayout, IntTuple, Layout
 from .numeric import Numeric
 from .pointer import Pointer
-from .tensor import CoordTensor, Tensor
+from .tensor import Tensor
 from .tiled import ThrCopy, ThrMma, TiledCopy, TiledMma
 from .vector import Vector
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from .. import layout as L
 from ..errors import TraceError
+from .coord_tensor import CoordTensor, refuse_outside
 from .leaves import from_leaves, to_leaves
 from .numeric import count_of
-from .tensor import CoordTensor, Tensor, refuse_outside
+from .tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
