@@ -257,6 +257,8 @@ class Select(Op):
         c, a, b = (o.type for o in self.operands)
         if a != b or a != self.results[0].type or t.scalar_of(c) != t.I1:
             raise self.fail(f"select {c}, {a}, {b}", "use an i1 and two values of one type")
+        if not isinstance(a, (t.ScalarType, t.VectorType)):
+            raise self.fail(f"select of {a}", "select numbers (offsets, say), or yield it from the arms of an scf.if")
         if isinstance(c, t.VectorType) and t.count_of(a) != c.count:
             raise self.fail(f"condition {c} for values {a}", "use one i1 per element, or a scalar i1")
 

@@ -102,7 +102,7 @@ class AtomRules:
     def _check_threads(self, type_: t.Type, payload: Any) -> None:
         from ..layout import size
 
-        lanes, threads = size(payload.thr_layout), self.threads()
+        lanes, threads = _lanes(type_), self.threads()
         if not isinstance(lanes, int):
             return
         if threads % lanes:
@@ -149,6 +149,8 @@ class AtomRules:
         if (op.operands[0], op.parent) in self.passed:
             return
         self._call(op)
+        if _lanes(op.operands[0].type) == 1:
+            return
         block = op.parent
         while block is not None and block.parent is not None:
             outer = block.parent
@@ -201,6 +203,13 @@ class AtomRules:
                 f"@{self.kernel.name} allocates {self.lds_bytes} bytes of LDS with this one",
                 f"a workgroup on {self.target.processor} has {self.target.lds_bytes} bytes",
             )
+
+
+def _lanes(atom: t.Type) -> object:
+    """How many lanes work together in a call of an atom."""
+    from ..layout import size
+
+    return size(payload_of(atom).thr_layout)
 
 
 def _state(atom: Value) -> Any:

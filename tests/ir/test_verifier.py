@@ -145,6 +145,7 @@ RULES = [
     ("%0 = arith.cmpi lt, %i, %i : i32", "unknown predicate 'lt'", "use: eq, ne, slt"),
     ("%0 = arith.cmpf olt, %i, %i : i32", "compares i32 with i32 giving i1", "compare two values of one type"),
     ('"arith.select"(%i, %x, %x) : (i32, f32, f32) -> f32', "select i32, f32, f32", "use an i1 and two values"),
+    ("%0 = arith.select %c, %p, %p : PTR", "select of !fly.ptr<f16, global>", "yield it from the arms of an scf.if"),
     ("%0 = arith.extf %x : f32 to f16", "cannot convert f32 to f16", "converts a float to a wider one"),
     ("%0 = vector.bitcast %x : f32 to i64", "f32 has 32 bits, i64 has 64", "types of equal size in bits"),
     ("%0 = vector.broadcast %x : f32 to vector<4xf16>", "f32 into vector<4xf16>", "a vector of its type"),
@@ -596,6 +597,15 @@ def test_a_matrix_instruction_is_refused_where_an_if_splits_a_wave(body: str, bl
     said = refused(body, block=block)
     assert "all lanes of a wave must reach it, but the if at k.fly:5 splits one" in said
     assert "fix: make the condition the same for all lanes of a wave" in said
+
+
+def test_a_product_of_one_lane_may_stand_where_an_if_splits_a_wave() -> None:
+    fma = "!fly.mma_atom<!fly.universal_fma<1x1x1, (f32, f32) -> f32>>"
+    called = f"%z = fly.mma_atom_call_ssa(%n, %g, %g, %g) : ({fma}, f32, f32, f32) -> f32"
+    body = guarded("gpu.thread_id x", "slt", 32).replace(CALLED, called)
+    attrs = "attributes {known_block_size = array<i32: 64, 1, 1>}"
+    text = f"gpu.func @k(%g: f32, %c: i1) kernel {attrs} {{ %n = fly.make_mma_atom : {fma}\n{body} }}"
+    verify(parse_kernel(text), "ssa", GFX942)
 
 
 @pytest.mark.parametrize(
