@@ -222,7 +222,10 @@ def _text_of(text: str, target: Target, options: Options, emit: str, **limits: A
 def _read(path: str) -> str:
     from ..codeobject.files import read_text
 
-    return read_text(path, "fly IR or LLVM IR as text")
+    try:
+        return read_text(path, "fly IR or LLVM IR as text")
+    except UnicodeError as error:
+        raise FlyError(f"{path} is not UTF-8 text: {error}", fix="pass fly IR or LLVM IR as text") from None
 
 
 def _write(ns: argparse.Namespace, data: bytes | str) -> None:

@@ -43,10 +43,11 @@ class UsageError(FlyError):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
     args = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None or sys.stderr is None:
+        _open_closed()
     try:
         status = _dispatch(args)
-        if sys.stdout is not None:  # None: the caller closed it
-            sys.stdout.flush()
+        sys.stdout.flush()
         return status
     except FlyError as error:
         _report(error, "--json" in args)
@@ -204,8 +205,19 @@ def _report(error: FlyError, json: bool) -> None:
 def _file_error(error: OSError) -> FlyError:
     reason = error.strerror or str(error)
     if error.filename is None:
-        return FlyError(f"the operating system refused: {reason}")
+        return FlyError(f"the operating system refused: {reason}", fix="check free space, and where the output goes")
     return FlyError(f"cannot use {str(error.filename)!r}: {reason}", fix="check the path and its permissions")
+
+
+def _open_closed() -> None:
+    """Gives streams that the caller closed a place to write to, so that no file of ours gets their numbers."""
+    import os
+
+    # Python closes them at exit.
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _discard_stdout() -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -174,3 +175,19 @@ def test_an_expression_that_begins_with_a_minus_is_told_how_to_be_written(capsys
 def test_too_little_memory_is_bad_input(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert command(raises(MemoryError("9 TiB"))) == 2
     assert "not enough memory: 9 TiB\n  fix: use smaller input" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["layout 4:1", "layout 4:1 --json", "atoms", "--help"])
+@pytest.mark.parametrize("streams", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_streams_that_the_caller_closed_are_no_bug(command: str, streams: str) -> None:
+    line = f'exec "{sys.executable}" -m flyllvm {command} {streams}'
+    done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.ll"
+    path.write_bytes(b"\xff\xfe")
+    assert cli.main(["compile", str(path), "--arch", "gfx942"]) == 2
+    said = capsys.readouterr().err
+    assert f"{path} is not UTF-8 text" in said and "fix: pass fly IR or LLVM IR as text" in said
