@@ -209,7 +209,8 @@ def _lanes(atom: t.Type) -> object:
     """How many lanes work together in a call of an atom."""
     from ..layout import size
 
-    return size(payload_of(atom).thr_layout)
+    payload: Any = payload_of(atom)
+    return size(payload.thr_layout)
 
 
 def _state(atom: Value) -> Any:
