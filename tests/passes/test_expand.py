@@ -105,6 +105,22 @@ def test_a_composed_layout_is_walked_through_its_swizzle() -> None:
     np.testing.assert_array_equal(c, np.array([int(swizzle(i)) for i in range(32)], np.float32))
 
 
+@pytest.mark.parametrize(("step", "ok"), [(3, False), (4, True)])
+def test_three_elements_of_a_swizzled_layout_stay_inside_of_what_the_swizzle_moves(step: int, ok: bool) -> None:
+    layout = fx.make_composed_layout(fx.Swizzle(2, 2, 2), 0, fx.make_layout((3, 8), (1, step)))
+
+    def kernel(A: fx.Tensor) -> None:
+        registers = fx.make_rmem_tensor(compact((3, 8)), fx.Float32)
+        atom = copy_atom(fx.Float32, 96)
+        fx.copy(atom, fx.make_view(A.iter, layout), registers)
+
+    if ok:
+        assert len(ops(expanded(kernel, "f32[64]"), "fly.copy_atom_call")) == 8
+    else:
+        with pytest.raises(VerifyError, match=r"(?s)3 elements from offset 3 may straddle.*multiple of 4"):
+            expanded(kernel, "f32[64]")
+
+
 # --- predicates -----------------------------------------------------------------------------------
 
 
