@@ -36,6 +36,8 @@ class Launch:
         self.warnings: dict[str, None] = {}
         # Pairs of lines whose disagreement on an order in LDS was warned of.
         self.disagreeing: set[tuple[str, str]] = set()
+        # How many tiles of an operand, or of several, are mixed but may be meant (`operand_order`).
+        self.excused: dict[Any, int] = {}
         self.races: GlobalShadow | None = None
         self.profile: Profile | None = None
         # Clocks that atomic operations left at global addresses, and those of other workgroups that each one has seen.

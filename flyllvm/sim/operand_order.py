@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .compile import Compiler, Op
     from .machine import Machine
 
-_ENOUGH = 4
+# Rows that cannot agree by chance, and mixed tiles of one operand to look at until it counts as meant.
+_ENOUGH, _PATIENCE = 4, 64
 
 
 def build(c: Compiler, plan: Plan, node: Node) -> list[Op]:
@@ -35,7 +36,8 @@ def build(c: Compiler, plan: Plan, node: Node) -> list[Op]:
     sides, groups = of_node(c, plan, node)
 
     def run(r: list[Any], m: Machine) -> None:
-        found = {key: side.tiles(m) for key, side in sides.items()}
+        excused = m.launch.excused
+        found = {key: side.tiles(m) if excused.get(side, 0) < _PATIENCE else None for key, side in sides.items()}
         for key, tiles in found.items():
             bad = mixed(tiles) if tiles is not None else None
             if tiles is not None and bad is not None:
@@ -43,7 +45,7 @@ def build(c: Compiler, plan: Plan, node: Node) -> list[Op]:
                 found[key] = None
         for group in groups:
             parts = [p for key in group.keys if (p := found[key]) is not None]
-            if len(parts) == len(group.keys):
+            if len(parts) == len(group.keys) and excused.get(group, 0) < _PATIENCE:
                 _judge_group(m, plan, group, [sides[key] for key in group.keys], parts)
 
     return [run] if sides else []
@@ -74,13 +76,13 @@ def _judge(m: Machine, plan: Plan, side: Side, tiles: Tiles, bad: Array) -> None
     """Warns of the first tile that nothing excuses."""
     for number in np.flatnonzero(bad).tolist():
         words, places = tiles.words[number], tiles.places[number]
-        if not _is_comparable(m, words) or side.is_summed(m, int(tiles.waves[number])):
-            continue
-        table = _distinct(np.where(words > 0, places, -1))
-        if table is None or (_is_indirect(words) and not (_is_permuted(table) or _is_permuted(table.T))):
-            continue
-        _warn(m, plan, side, side.lanes, tiles, number)
-        return
+        table = _distinct(np.where(words > 0, places, -1)) if _is_comparable(m, words) else None
+        wrong = table is not None and (not _is_indirect(words) or _is_permuted(table) or _is_permuted(table.T))
+        if wrong and not side.is_summed(m, int(tiles.waves[number])):
+            _warn(m, plan, side, side.lanes, tiles, number)
+            return
+        if _excuse(m, side):
+            return
 
 
 def _judge_group(m: Machine, plan: Plan, group: Group, sides: list[Side], parts: list[Tiles]) -> None:
@@ -98,14 +100,20 @@ def _judge_group(m: Machine, plan: Plan, group: Group, sides: list[Side], parts:
     bad = mixed(whole)
     for number in np.flatnonzero(bad).tolist() if bad is not None else ():
         words = whole.words[number]
-        if not _is_comparable(m, words) or _is_indirect(words):
-            continue
-        if all(side.is_summed(m, int(whole.waves[number])) for side in sides):
-            continue
-        table = _distinct(np.where(words > 0, whole.places[number], -1))
-        if table is not None and _is_permuted(table if axis == -1 else table.T):
+        judged = _is_comparable(m, words) and not _is_indirect(words)
+        table = _distinct(np.where(words > 0, whole.places[number], -1)) if judged else None
+        wrong = table is not None and _is_permuted(table if axis == -1 else table.T)
+        if wrong and not all(side.is_summed(m, int(whole.waves[number])) for side in sides):
             _warn(m, plan, sides[-1], np.concatenate([s.lanes for s in sides], axis=axis), whole, number)
             return
+        if _excuse(m, group):
+            return
+
+
+def _excuse(m: Machine, what: Side | Group) -> bool:
+    """Counts a mixed tile that may be meant; whether there were so many that the others are not looked at."""
+    m.launch.excused[what] = m.launch.excused.get(what, 0) + 1
+    return m.launch.excused[what] >= _PATIENCE
 
 
 def _is_comparable(m: Machine, words: Array) -> bool:

@@ -155,11 +155,9 @@ class Kernel:
         text += f"%f{i} = bitcast <{self.pieces} x i{bits}> {vector} to {self.shape.operand}\n"
         return text + self.change.replace("{i}", str(i))
 
-    def run(self, write: Place, read: Place, *, checks: str = "all", text: str = "") -> SimReport:
-        """Runs it with a tile that lies in LDS as ``write`` says and is read as ``read`` says."""
-        shape, rng = self.shape, np.random.default_rng(0)
-        a = rng.integers(0, 60, 64 * PITCH).astype(np.uint8)
-        per_row = self.width // 16
+    def complete(self, write: Place, read: Place, text: str = "") -> str:
+        """The module with its tables: the tile lies in LDS as ``write`` says and is read as ``read`` says."""
+        shape, per_row = self.shape, self.width // 16
         writes = [write(n // per_row, n % per_row * 16) for n in range(self.height * per_row)]
         reads = []
         for step in range(self.steps):
@@ -173,8 +171,18 @@ class Kernel:
         text = text or self.text()
         for name, table in (("WRITES", writes), ("READS", reads)):
             text = text.replace(name, f"[{len(table)} x i32] [{', '.join(f'i32 {n}' for n in table)}]")
-        return simulate(text, grid=1, block=shape.wave, args=[a, rng.permutation(64).astype(np.int32)],
-                        target=shape.target, checks=checks, source_name="k.ll")  # fmt: skip
+        return text
+
+    @staticmethod
+    def args() -> list[Any]:
+        """The matrix, and an index of its rows."""
+        rng = np.random.default_rng(0)
+        return [rng.integers(0, 60, 64 * PITCH).astype(np.uint8), rng.permutation(64).astype(np.int32)]
+
+    def run(self, write: Place, read: Place, *, checks: str = "all", text: str = "") -> SimReport:
+        """Runs it; ``text`` may be another one than `text` gives."""
+        return simulate(self.complete(write, read, text), grid=1, block=self.shape.wave, args=self.args(),
+                        target=self.shape.target, checks=checks, source_name="k.ll")  # fmt: skip
 
 
 def plain(pitch: int) -> Place:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
-from tests.sim.operands import MFMA, MFMA_FP8, WMMA_1250, Kernel, Place, plain, swizzled
+from tests.sim.kernels import line_of
+from tests.sim.operands import MFMA, MFMA_950, MFMA_FP8, WMMA_1250, Kernel, Place, Shape, plain, swizzled
 from tests.sim.test_tensor import call, words
 
 pytestmark = pytest.mark.sim
 
 
-def warnings(kernel: Kernel, write: Place, read: Place) -> list[str]:
-    return kernel.run(write, read).warnings
+def warnings(kernel: Kernel, write: Place, read: Place, **options: Any) -> list[str]:
+    found: list[str] = kernel.run(write, read, **options).warnings
+    return found
 
 
 TRAVELS = {
@@ -99,6 +102,71 @@ def test_origins_follow_conversions_of_elements() -> None:
     kernel.steps = 1
     assert warnings(kernel, swizzled(64), plain(64))
     assert not warnings(kernel, swizzled(64), swizzled(64))
+
+
+# ---- copies that do not pass through registers, and loads that transpose
+
+SIZE = "i32 16, i32 0, i32 0)\n"
+GLOBAL_LDS = "call void @llvm.amdgcn.global.load.lds(ptr addrspace(1) %g{i}, ptr addrspace(3) {lds}, " + SIZE
+ASYNC_LDS = GLOBAL_LDS.replace("load.lds", "load.async.lds") + "call void @llvm.amdgcn.s.waitcnt(i32 3952)\n"
+RSRC = "%desc{i} = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1("
+RSRC += "ptr addrspace(1) %a, i16 0, i64 32768, i32 159744)\n"
+BUFFER_LDS = (
+    RSRC + "call void @llvm.amdgcn.raw.ptr.buffer.load.lds("
+    "ptr addrspace(8) %desc{i}, ptr addrspace(3) {lds}, i32 16, i32 %o{i}, i32 0, i32 0, i32 0)\n"
+)
+FAT_LDS = (
+    RSRC.replace("p8", "p7").replace("(8)", "(7)") + "%e{i} = getelementptr i8, ptr addrspace(7) %desc{i}, i32 %o{i}\n"
+    "call void @llvm.amdgcn.load.to.lds.p7(ptr addrspace(7) %e{i}, ptr addrspace(3) {lds}, i32 16, i32 0, i32 0)\n"
+)
+
+
+@pytest.mark.parametrize("copy", [GLOBAL_LDS, ASYNC_LDS, BUFFER_LDS, FAT_LDS])
+def test_direct_copies_to_lds_whose_source_is_swizzled(copy: str) -> None:
+    """Lane i writes piece i, so the swizzle is in the global address."""
+    copy = "%h{i} = getelementptr i8, ptr addrspace(3) @lds, i32 {at}\n" + copy.replace("{lds}", "%h{i}")
+    offset = (
+        "%rb{i} = mul i32 %row{i}, 512\n%bit{i} = and i32 %row{i}, 3\n%bx{i} = shl i32 %bit{i}, 4\n"
+        "%cx{i} = xor i32 %cb{i}, %bx{i}\n%o{i} = add i32 %rb{i}, %cx{i}\n"
+    )
+    for place, source, wrong in (
+        (swizzled(128), offset, False), (plain(128), "", False), (plain(128), offset, True), (swizzled(128), "", True),
+    ):  # fmt: skip
+        kernel = Kernel(MFMA_950, 128, copy=copy, offset=source)
+        text = re.sub(r"(%h(\d) = .*) \{at\}", lambda m: f"{m[1]} {1024 * int(m[2])}", kernel.text())
+        found = warnings(kernel, plain(128), place, text=text)
+        assert bool(found) == wrong
+        assert all("stored by 'call void @llvm.amdgcn." in w for w in found)
+
+
+class Transposed(Kernel):
+    """Column-major A read with ``ds.read.tr16.b64``: a group of 16 lanes reads 4 rows of k and gets its columns."""
+
+    def _read(self, i: int) -> str:
+        return (
+            "%pr = getelementptr i32, ptr addrspace(4) @reads, i32 %t\n%ro = load i32, ptr addrspace(4) %pr, align 4\n"
+            "%q0_0 = getelementptr i8, ptr addrspace(3) @lds, i32 %ro\n"
+            "%f0 = call <4 x half> @llvm.amdgcn.ds.read.tr16.b64.v4f16(ptr addrspace(3) %q0_0)\n"
+        )
+
+    def run(self, write: Place, read: Place, **options: Any) -> Any:
+        return super().run(write, lambda k, byte: read(*self._lane(k, byte)), **options)
+
+    @staticmethod
+    def _lane(k: int, byte: int) -> tuple[int, int]:
+        # The table asks for the first element of lane (m, k // 4): that lane fetches another piece of its group.
+        lane = byte // 2 + 16 * (k // 4)
+        return 4 * (lane // 16) + lane % 16 // 4, lane % 4 * 8
+
+
+def test_transposing_reads() -> None:
+    shape = Shape("gfx950", "mfma.f32.16x16x16f16", "<4 x half>", "<4 x float>", ", i32 0, i32 0, i32 0")
+    kernel = Transposed(shape, 64, turned=True)
+    found = warnings(kernel, swizzled(64), plain(64))
+    assert len(found) == 1 and found[0].startswith(f"k.ll:{line_of(kernel.text(), '%f0 = call')}: ")
+    assert warnings(kernel, plain(64), swizzled(64)) and warnings(kernel, swizzled(64), swizzled(64, shift=1))
+    for place in (plain(64), swizzled(64), swizzled(64, 1, 1), plain(80)):
+        assert not warnings(kernel, place, place)
 
 
 # ---- copies of gfx1250
