@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import alu, bitfn, types as ty
+from . import alu, bitfn, poison, types as ty
 from .cfg import Node
 from .ir import Inst, Operand, Reg
 from .values import Array
@@ -65,7 +65,7 @@ def checker(c: Compiler, inst: Inst, addresses: set[str]) -> Callable[[list[Any]
     if bits > 64 or not (nuw or nsw or wraps):
         return None
     a, b = c.slot(inst.operands[0]), c.slot(inst.operands[1])
-    rules = [(False, nuw, "nuw"), (True, nsw, "nsw")]
+    rules, used = [(False, nuw, "nuw"), (True, nsw, "nsw")], _used(c, inst)
 
     def outside(x: Array, y: Array, signed: bool) -> Array:
         low, high = bitfn.limits(bits, signed)
@@ -81,10 +81,10 @@ def checker(c: Compiler, inst: Inst, addresses: set[str]) -> Callable[[list[Any]
         for signed, promised, word in rules:
             if promised:
                 _complain(m, inst, over[signed], f"the result overflows, which '{word}' promises that it never does",
-                          f"drop {word}, or compute in a wider type")  # fmt: skip
+                          f"drop {word}, or compute in a wider type", used)  # fmt: skip
         if wraps:
             _complain(m, inst, over[False] & over[True], f"address arithmetic overflows {bits} bits",
-                      "compute the address in 64 bits")  # fmt: skip
+                      "compute the address in 64 bits", used)  # fmt: skip
 
     return run
 
@@ -97,13 +97,15 @@ def _promise(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None] | 
     t = ty.scalar_of(inst.operands[0].type)
     bits, kept = ty.bit_size(t), ty.bit_size(ty.scalar_of(inst.type))
     slots = [c.slot(o) for o in inst.operands]
-    words = [f for f in inst.flags if (inst.op, f) in _BROKEN]
+    words, used = [f for f in inst.flags if (inst.op, f) in _BROKEN], _used(c, inst)
 
     def run(r: list[Any], m: Machine) -> None:
         values = [r[s] for s in slots]
         for word in words:
             bad = _BROKEN[inst.op, word](values, bits, kept)
-            _complain(m, inst, np.asarray(bad, bool), f"the operands break what '{word}' promises", f"drop {word}")
+            _complain(
+                m, inst, np.asarray(bad, bool), f"the operands break what '{word}' promises", f"drop {word}", used
+            )
 
     return run if bits <= 64 else None
 
@@ -149,7 +151,30 @@ _BROKEN: dict[tuple[str, str], Callable[[list[Array], int, int], Array]] = {
 }
 
 
-def _complain(m: Machine, inst: Inst, over: Array, what: str, fix: str) -> None:
+def _used(c: Compiler, inst: Inst) -> Array | None:
+    """The elements of a vector that somebody reads; ``None`` for all.
+
+    What a promise is broken in may be an element that is thrown away: vectorisers join instructions that way.
+    """
+    if not isinstance(inst.type, ty.VecType):
+        return None
+    count, found = inst.type.count, set()
+    for user in c.uses.get(inst.name or "", ()):
+        if user.op == "extractelement" and (index := c.literal(user.operands[1])) is not None:
+            found.add(index)
+        elif user.op == "shufflevector":
+            picked = [i for i in poison.shuffle_indices(user) if i is not None]
+            for position, operand in enumerate(user.operands[:2]):
+                if isinstance(operand, Reg) and operand.name == inst.name:
+                    found |= {i - position * count for i in picked if i // count == position}
+        else:
+            return None
+    return np.array([i in found for i in range(count)]) if len(found) < count else None
+
+
+def _complain(m: Machine, inst: Inst, over: Array, what: str, fix: str, used: Array | None = None) -> None:
+    if used is not None:
+        over = over & used
     if not over.any():
         return
     bad = (over.any(axis=-1) if over.ndim == 4 else over) & m.mask

@@ -237,3 +237,16 @@ def test_broken_promises_of_instructions_are_found(broken: str, kept: str) -> No
     assert broken in str(caught.value)
     run(text(broken))
     run(text(kept), checks="all")
+
+
+def test_a_promise_about_an_element_that_nobody_reads_is_not_broken() -> None:
+    """Vectorisers join a shift to the left and one to the right, and take one element of each."""
+    text = (
+        "%v0 = insertelement <2 x i32> poison, i32 %t, i32 0\n%v = insertelement <2 x i32> %v0, i32 %f, i32 1\n"
+        "%right = lshr exact <2 x i32> %v, <i32 2, i32 2>\n%left = shl nuw <2 x i32> %v, <i32 2, i32 30>\n"
+        "%s = shufflevector <2 x i32> %left, <2 x i32> %right, <2 x i32> <i32 0, i32 3>\n{use}ret void"
+    )
+    run(kernel("%f = shl i32 %t, 2\n" + text.format(use="")), checks="all")
+    for use in ("%e = extractelement <2 x i32> %right, i32 0\n", "%e = add <2 x i32> %right, %v\n"):
+        with pytest.raises(SimError, match="what 'exact' promises"):
+            run(kernel("%f = shl i32 %t, 2\n" + text.format(use=use)), checks="all")
