@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 SETREG = "llvm.amdgcn.s.setreg"
 # hwreg(HW_REG_MODE, 23, 1): register 1, offset << 6, (size - 1) << 11.
-_FP16_OVFL = 1 | 23 << 6
-_TO_SMALL = re.compile(r"llvm\.amdgcn\.cvt\.(?:scalef32\.)?(?:sr\.)?(?:pk\d*\.)?(fp8|bf8)\.(?:f32|f16|bf16)\b")
+_FP16_OVFL = 1 | 23 << 6  #: Conversions that saturate.
+TO_SMALL = re.compile(r"llvm\.amdgcn\.cvt\.(?:scalef32\.)?(?:sr\.)?(?:pk\d*\.)?(fp8|bf8)\.(?:f32|f16|bf16)\b")
 # f16 results that an overflow of finite operands makes infinite; what else gives infinities is refused where it does.
 _OVERFLOWING = frozenset("fadd fsub fmul fdiv fptrunc sitofp uitofp".split())
 _FUSED = ("llvm.fma.", "llvm.fmuladd.", "llvm.amdgcn.cvt.pkrtz")
@@ -69,18 +69,21 @@ def _value(inst: Inst) -> int:
 
 
 def _depends(inst: Inst) -> bool:
-    return ty.scalar_of(inst.type) is ty.HALF or bool(_TO_SMALL.match(inst.callee or ""))
+    return ty.scalar_of(inst.type) is ty.HALF or bool(TO_SMALL.match(inst.callee or ""))
 
 
 def wrapped(c: Compiler, inst: Inst, ops: list[Op]) -> list[Op]:
     """The closures of an instruction under MODE.FP16_OVFL."""
-    found = _TO_SMALL.match(inst.callee or "")
+    found = TO_SMALL.match(inst.callee or "")
     if found:
         return _clipped(c, inst, matrix_convert.small_format(found[1], c.target), ops)
+    return [*ops, _clamp(c, inst)] if is_clamped(inst) else ops
+
+
+def is_clamped(inst: Inst) -> bool:
+    """Whether an instruction's own f16 result saturates."""
     calls = inst.op == "call" and not _moves(inst)
-    if ty.scalar_of(inst.type) is ty.HALF and (inst.op in _OVERFLOWING or calls):
-        return [*ops, _clamp(c, inst)]
-    return ops
+    return ty.scalar_of(inst.type) is ty.HALF and (inst.op in _OVERFLOWING or calls)
 
 
 def _moves(inst: Inst) -> bool:

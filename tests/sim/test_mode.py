@@ -97,9 +97,11 @@ def test_other_registers_and_orders_are_refused(body: str, reason: str) -> None:
         _run(body, VALUES)
 
 
-def test_the_second_engine_leaves_it_to_the_first() -> None:
-    with pytest.raises(UnsupportedError, match=r"does not cover: line 7: @llvm\.amdgcn\.s\.setreg"):
-        _run(SET + _convert("fp8"), VALUES, checks="none", engine="jit")
+@pytest.mark.llvm
+def test_the_second_engine_converts_with_it() -> None:
+    want, _ = _run(SET + _convert("fp8"), VALUES)
+    got, report = _run(SET + _convert("fp8"), VALUES, checks="none", engine="jit")
+    assert np.array_equal(got, want) and report.engine == "jit"
 
 
 # ---- threads with fewer elements than a register holds

@@ -168,7 +168,7 @@ def _buffer(fn: Callable[..., Any], structured: bool) -> Lower:
 
 _NO_OPS = (
     "amdgcn.s.waitcnt amdgcn.s.wait.dscnt amdgcn.s.wait.loadcnt amdgcn.s.wait.storecnt amdgcn.s.wait.asynccnt "
-    "amdgcn.s.wait.tensorcnt amdgcn.wait.asyncmark amdgcn.asyncmark amdgcn.s.barrier.signal"
+    "amdgcn.s.wait.tensorcnt amdgcn.wait.asyncmark amdgcn.asyncmark amdgcn.s.barrier.signal amdgcn.s.setreg"
 ).split()
 
 TABLE: dict[str, Lower] = {

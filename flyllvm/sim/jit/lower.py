@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import types as ty
+from .. import mode, types as ty
 from ..cfg import WHOLE_BARRIER, Node
 from ..compile import Program
 from ..denormals import flushes_f32
@@ -33,6 +33,7 @@ class Lowering:
         steps: Steps of each node.
         phis: Parts of each phi, by name.
         missing: What is not covered, as text with the line.
+        flush, saturates: The kernel flushes denormal floats; runs with MODE.FP16_OVFL.
         used: Names of values that an instruction reads.
         warnings: Node, instruction and text of what the report warns of where the node runs.
         global_atomics: Classes of the atomic operations on global memory so far.
@@ -43,7 +44,7 @@ class Lowering:
     ) -> None:
         self.program, self.nodes, self.block, self.divergence = program, nodes, block, divergence
         self.waves = -(-block[0] * block[1] * block[2] // program.target.wave_size)
-        self.flush = flushes_f32(program.kernel)
+        self.flush, self.saturates = flushes_f32(program.kernel), mode.saturates(nodes)
         self.values: dict[str, list[Part]] = {}
         self.steps: list[list[Step]] = [[] for _ in nodes]
         self.missing: list[str] = []
@@ -216,6 +217,8 @@ class Lowering:
 
         op = inst.op
         result: list[Part] | None
+        if self.saturates and mode.is_clamped(inst):
+            raise NotCovered("f16 results under MODE.FP16_OVFL")
         if op == "call":
             result = calls.lower(self, inst)
         elif op in ("load", "store"):

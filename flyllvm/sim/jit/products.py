@@ -11,7 +11,7 @@ from ..matrix_core import Product
 from ..matrix_dot import FloatDot, IntegerDot
 from ..matrix_scaled import ScaledProduct
 from ..matrix_sparse import SparseProduct
-from . import packed, small
+from . import packed, saturate, small
 from .parts import NotCovered, Part, bits_of
 from .product_code import Kind, function_text
 from .steps import Step
@@ -63,6 +63,8 @@ def lower(b: Lowering, inst: Inst, name: str) -> list[Part]:
     if isinstance(prepared, IntegerDot | FloatDot):
         return packed.dot(b, inst, prepared, operands)
     if matrix.flops(name) == 0:
+        if b.saturates:
+            operands = saturate.clipped(b, inst, positions, operands)
         return small.lower(b, inst, prepared, operands)
     if not isinstance(prepared, Product) or type(prepared) not in (Product, ScaledProduct, SparseProduct):
         raise NotCovered(f"@{inst.callee}")

@@ -109,7 +109,8 @@ def _factor_of_scale(v: Values, scale: str) -> str:
     return factor_of(v, v.op("and", "i32", word, v.const("i32", 255)))
 
 
-def _scale(b: Lowering, part: Part) -> Part:
+def scale_of(b: Lowering, part: Part) -> Part:
+    """The power of two that a float stands for as a scale, as double."""
     return b.apply(lambda v, s: [_factor_of_scale(v, s)], [part], ["double"])[0]
 
 
@@ -149,7 +150,7 @@ def _numbers(b: Lowering, up: Up, codes: list[Part], factor: Part | None) -> lis
 
 def _up(b: Lowering, up: Up, operands: list[list[Part]]) -> list[Part]:
     left = list(operands)
-    factor = _scale(b, left.pop()[0]) if up.scaled else None
+    factor = scale_of(b, left.pop()[0]) if up.scaled else None
     source = left[-1]
     count = up.count or len(source) * bits_of(source[0].type) // up.fmt.bits
     done = _numbers(b, up, codes_of(b, source, up.fmt.bits, up.place * up.count, count), factor)
@@ -220,7 +221,7 @@ def _joined(codes: list[Part], width: int, word: int) -> Callable[..., list[str]
 
 def _down(b: Lowering, down: Down, operands: list[list[Part]]) -> list[Part]:
     left = list(operands)
-    factor = _scale(b, left.pop()[0]) if down.scaled else None
+    factor = scale_of(b, left.pop()[0]) if down.scaled else None
     old = left.pop(0) if down.scaled else left.pop()
     random = left.pop()[0] if down.stochastic else None
     codes = _codes(b, down.fmt, down.kind, [p for parts in left for p in parts], factor, random)
@@ -239,7 +240,7 @@ def _down(b: Lowering, down: Down, operands: list[list[Part]]) -> list[Part]:
 
 def _whole(b: Lowering, inst: Inst, down: DownWhole, operands: list[list[Part]]) -> list[Part]:
     left = list(operands)
-    factor = _scale(b, left.pop()[0]) if down.scaled else None
+    factor = scale_of(b, left.pop()[0]) if down.scaled else None
     random = left.pop()[0] if down.stochastic else None
     values = left[0]
     if down.interleave:

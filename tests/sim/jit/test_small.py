@@ -12,9 +12,9 @@ import pytest
 
 import flyllvm.codegen
 from flyllvm.errors import SimError
-from flyllvm.sim import matrix, simulate
+from flyllvm.sim import matrix, mode, simulate
 from flyllvm.target import Target
-from tests.sim.engines import both
+from tests.sim.engines import both, copies
 from tests.sim.jit.calls import LANES, Row, kernel_of
 
 pytestmark = [pytest.mark.llvm, pytest.mark.sim]
@@ -75,6 +75,42 @@ def test_conversions_agree(processor: str) -> None:
     for at in range(0, len(rows), 16):
         text, args = kernel_of(rows_of(rows[at : at + 16]))
         both(text, grid=1, block=LANES, args=args, target=processor)
+
+
+def finite(value: np.ndarray) -> np.ndarray:
+    """The array with large numbers for infinities, as no program knows what becomes of those."""
+    if value.dtype.kind == "f":
+        value[np.isinf(value)] = np.finfo(value.dtype).max / 2
+    return value
+
+
+@pytest.mark.parametrize("processor", TARGETS)
+def test_conversions_to_8_bits_that_saturate_agree(processor: str) -> None:
+    to_small = [row for row in signatures(processor) if mode.TO_SMALL.match(row[0]) and "bf16" not in row[0]]
+    assert len(to_small) >= 4
+    for row in to_small:
+        rows = rows_of([row])
+        text, args = kernel_of(rows)
+        args = [finite(a) for a in args]
+        if ".scalef32." in row[0]:
+            scale = [a for a in args[: -len(rows)] if a.dtype == np.float32 and a.size == LANES][-1]
+            scale[:] = np.exp2(np.random.default_rng(3).integers(-8, 4, scale.shape))
+        plain = copies(args)
+        simulate(text, grid=1, block=LANES, args=plain, target=processor, checks="none")
+        text = text.replace("%t = call", "call void @llvm.amdgcn.s.setreg(i32 1473, i32 1)\n  %t = call", 1)
+        both(text, grid=1, block=LANES, args=args, target=processor)
+        assert any((a != b).any() for a, b in zip(args, plain, strict=True)), "nothing overflows"
+
+
+def test_what_is_not_known_of_saturation_is_left_to_the_first_engine() -> None:
+    rows = [row for row in signatures("gfx942") if row[0] == "llvm.amdgcn.cvt.pk.fp8.f32"]
+    text, args = kernel_of(rows_of(rows))
+    text = text.replace("%t = call", "call void @llvm.amdgcn.s.setreg(i32 1473, i32 1)\n  %t = call", 1)
+    report = simulate(text, grid=1, block=LANES, args=args, target="gfx942", checks="none", engine="jit")
+    assert report.engine == "numpy" and "an infinity is converted" in report.warnings[0]
+    half = text.replace("ret void", "%h = fptrunc float %xi0_float to half\n  ret void")
+    with pytest.raises(SimError, match=r"f16 results under MODE\.FP16_OVFL"):
+        simulate(half, grid=1, block=LANES, args=args, target="gfx942", checks="none", engine="jit")
 
 
 def test_a_scale_of_another_lane_that_does_not_run_is_reported_as_by_the_numpy_engine() -> None:
