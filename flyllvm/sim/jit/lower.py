@@ -17,7 +17,7 @@ from ..parse_inst import BINARY
 from ..values import signed
 from . import arith
 from .arith import Fn
-from .parts import NotCovered, Part, constant_parts, part_types, scalar_type
+from .parts import NotCovered, Part, constant_parts, is_wide, part_types, scalar_type
 from .steps import Op, Region, Step
 from .uniform import Divergence
 
@@ -63,7 +63,7 @@ class Lowering:
         """Builds the steps; what is not covered is in ``missing`` afterwards."""
         for i, param in enumerate(self.program.kernel.params):
             try:
-                types = part_types(param.type)
+                types = [scalar_type(param.type)] if is_wide(param.type) else part_types(param.type)
                 self.values[param.name] = [Part(t, True, -1, -1) for t in types]
             except NotCovered as e:
                 self.missing.append(f"parameter {i}: {e.what}")
@@ -213,13 +213,15 @@ class Lowering:
     # ---- instructions
 
     def _instruction(self, inst: Inst) -> None:
-        from . import access, atomic, calls, forms
+        from . import access, atomic, calls, forms, wide
 
         op = inst.op
         result: list[Part] | None
         if self.saturates and mode.is_clamped(inst):
             raise NotCovered("f16 results under MODE.FP16_OVFL")
-        if op == "call":
+        if any(is_wide(t) for t in (inst.type, *(o.type for o in inst.operands))) and not wide.moves(inst):
+            result = wide.lower(self, inst)
+        elif op == "call":
             result = calls.lower(self, inst)
         elif op in ("load", "store"):
             result = access.load_or_store(self, inst)

@@ -82,7 +82,15 @@ def part_types(t: ty.Type) -> list[str]:
         return [p for member in inner for p in part_types(member)]
     if isinstance(t, ty.VecType):
         return [scalar_type(t.elem)] * t.count
+    if isinstance(t, ty.IntType) and is_wide(t) and t.bits % 32 == 0:
+        word = 64 if t.bits % 64 == 0 else 32
+        return [f"i{word}"] * (t.bits // word)
     return [scalar_type(t)]
+
+
+def is_wide(t: ty.Type) -> bool:
+    """Whether values of a type are integers of several words, the lowest first."""
+    return isinstance(t, ty.IntType) and t.bits > 64
 
 
 def bits_of(t: str) -> int:
@@ -127,8 +135,19 @@ def float_literal(t: str, number: float) -> str:
 def constant_parts(operand: Operand, addresses: dict[str, int]) -> list[Part]:
     """The parts of a constant."""
     types = part_types(operand.type)
-    flat = _flatten(constant(operand, addresses))
+    flat = _words(operand.type, constant(operand, addresses))
     return [Part(t, True, -1, -1, literal_of(t, bits)) for t, bits in zip(types, flat, strict=True)]
+
+
+def _words(t: ty.Type, value: Any) -> list[int]:
+    """Bit patterns of the parts of a value of a type."""
+    if isinstance(value, tuple):
+        return [bits for m, v in zip(members(t) or (), value, strict=True) for bits in _words(m, v)]
+    if not is_wide(t):
+        return _flatten(value)
+    types, whole = part_types(t), int(value.ravel()[0])
+    width = bits_of(types[0])
+    return [whole >> (i * width) & ((1 << width) - 1) for i in range(len(types))]
 
 
 def _flatten(value: Any) -> list[int]:

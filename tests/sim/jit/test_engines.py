@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from flyllvm.codegen.client import default_pool
 from flyllvm.errors import CodegenError, LaunchError, SimError
 from flyllvm.sim import engines, simulate
 from flyllvm.sim.jit import engine
+from tests.sim import test_foreign
 from tests.sim.both import interesting
 from tests.sim.engines import Comparing, both
 from tests.sim.kernels import FENCED_BARRIER, exchange, gemm, kernel
@@ -49,6 +51,17 @@ def test_the_examples_agree(path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert module.main() == 0
     assert comparing.ran or comparing.declined
     assert not comparing.declined or path.stem in NOT_COVERED, comparing.declined
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+def test_kernels_of_other_compilers_agree(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    comparing = Comparing(monkeypatch)
+    monkeypatch.setattr(test_foreign, "simulate", comparing.simulate)
+    runs = [run for name, run in vars(test_foreign).items() if name.startswith("test_")]
+    for run in runs:
+        if set(inspect.signature(run).parameters) == {"target", "checks"}:
+            run(target, "none")
+    assert len(comparing.ran) >= 7 and not comparing.declined, comparing.declined
 
 
 #: Examples with a kernel that uses what the second engine does not cover.
