@@ -163,14 +163,39 @@ class CopyAtomCallSSA(Op):
         good = isinstance(segments, tuple) and len(segments) == 4 and all(n in (0, 1) for n in segments)
         if not good or not isinstance(segments, tuple) or 1 + sum(segments) != len(self.operands):
             raise self.fail(f"segments {segments!r}", "count src, dst, pred and old operands")
-        copy_payload(self)
-        _, dst, pred, old = self.parts()
+        src, dst, pred, old = self.parts()
         if pred is not None and pred.type != t.I1:
             raise self.fail(f"predicate of type {pred.type}", "the SSA form takes one i1")
         if (dst is None) != (len(self.results) == 1):
             raise self.fail("needs either a destination or a result", "a copy into registers has a result")
         if dst is None and pred is not None and (old is None or old.type != self.results[0].type):
             raise self.fail("a predicated copy into registers has no old value", "pass what false lanes keep")
+        if old is not None and (dst is not None or pred is None):
+            raise self.fail("an old value that no lane keeps", "pass one to a predicated copy into registers only")
+        self._check_sides(src.type, self.results[0].type if dst is None else dst.type)
+
+    def _check_sides(self, src: t.Type, dst: t.Type) -> None:
+        payload = copy_payload(self)
+        source, target = _memory_of(self, src, "source"), _memory_of(self, dst, "destination")
+        if source.elem != target.elem:
+            raise self.fail(f"copies {source.elem} to {target.elem}", "use equal element types")
+        try:
+            payload.check_operands(source.ptr, target.ptr)
+        except FlyError as e:
+            raise e.at(self.loc) from None
+        _check_atom_count(self, payload, source, "source")
+        _check_atom_count(self, payload, target, "destination")
+
+
+def _memory_of(o: Op, type_: t.Type, what: str) -> t.MemRefType:
+    """The memref that an operand in SSA form stands for: itself, or the registers of a value."""
+    from ..layout import Layout
+
+    if isinstance(type_, t.MemRefType):
+        return type_
+    if not isinstance(type_, (t.ScalarType, t.VectorType)):
+        raise o.fail(f"the {what} is {type_}", "pass a memref, a number or a vector")
+    return t.MemRefType(t.PtrType(t.scalar_of(type_), "register"), Layout(t.count_of(type_), 1))
 
 
 def _check_mma_operand(o: Op, what: str, elem: t.ScalarType, want: t.ScalarType) -> None:

@@ -281,6 +281,37 @@ RULES = [
         "pass what false lanes keep",
     ),
     (
+        "%0 = fly.copy_atom_call_ssa(%u, %m, %g) {segments = array<i32: 1, 0, 0, 1>} : (UNIVERSAL, "
+        "MEM, vector<4xf16>) -> vector<4xf16>",
+        "an old value that no lane keeps",
+        "pass one to a predicated copy into registers only",
+    ),
+    (
+        "%0 = fly.copy_atom_call_ssa(%u, %m) {segments = array<i32: 1, 0, 0, 0>} : (UNIVERSAL, MEM) -> vector<8xf16>",
+        "the destination !fly.memref<f16, register, 8:1> holds 128 bits, the atom !fly.universal_copy<64> moves 64",
+        "give it 4 elements of f16",
+    ),
+    (
+        "fly.copy_atom_call_ssa(%u, %h, %m) {segments = array<i32: 1, 1, 0, 0>} : (UNIVERSAL, f16, MEM) -> ()",
+        "the source !fly.memref<f16, register, 1:1> holds 16 bits",
+        "give it 4 elements of f16",
+    ),
+    (
+        "%0 = fly.copy_atom_call_ssa(%u, %m) {segments = array<i32: 1, 0, 0, 0>} : (UNIVERSAL, MEM) -> vector<4xi16>",
+        "copies f16 to i16",
+        "use equal element types",
+    ),
+    (
+        "fly.copy_atom_call_ssa(%u, %p, %m) {segments = array<i32: 1, 1, 0, 0>} : (UNIVERSAL, PTR, MEM) -> ()",
+        "the source is !fly.ptr<f16, global>",
+        "pass a memref, a number or a vector",
+    ),
+    (
+        "%0 = fly.copy_atom_call_ssa(%b, %m) {segments = array<i32: 1, 0, 0, 0>} : (BUFFER, MEM) -> vector<4xf16>",
+        "buffer_copy<64>",
+        "buffer",
+    ),
+    (
         "fly.mma_atom_call(%n, %f, %r, %r, %r) : (MFMA, ACC, REG, REG, REG) -> ()",
         "operand c holds f16",
         "the atom takes f32",
