@@ -119,9 +119,11 @@ class CopyAtomCall(Op):
 def _check_atom_count(o: Op, payload: CopyOp, m: t.MemRefType, what: str) -> None:
     from ..layout import size
 
-    count = size(m.layout)
-    if not isinstance(count, int) or payload.bit_size == 0:
+    if payload.bit_size == 0:
         return
+    count = size(m.layout)
+    if not isinstance(count, int):
+        raise o.fail(f"the {what} {m} has a run-time number of elements", "an atom moves a static number of them")
     if count * m.elem.bits != payload.bit_size:
         raise o.fail(
             f"the {what} {m} holds {count * m.elem.bits} bits, the atom {payload} moves {payload.bit_size}",

@@ -8,6 +8,10 @@ from __future__ import annotations
 from . import types as t
 from .core import ANY, Op, Value, op
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def pointer_of(o: Op, index: int) -> t.PtrType:
     """The pointer type of an operand."""
@@ -66,13 +70,17 @@ class MakeIntTuple(Op):
 
     def verify(self) -> None:
         from ..layout import get_leaves, is_static
+        from ..layout.leaf import leaf_width
 
         r = self.results[0].type
         if not isinstance(r, t.IntTupleType):
             raise self.fail(f"result {r}", "the result is an int tuple")
-        wanted = sum(not is_static(leaf) for leaf in get_leaves(r.value))
-        if wanted != len(self.operands):
-            raise self.fail(f"{len(self.operands)} operands for {r}", f"pass its {wanted} run-time leaves")
+        leaves = [leaf for leaf in get_leaves(r.value) if not is_static(leaf)]
+        if len(leaves) != len(self.operands):
+            raise self.fail(f"{len(self.operands)} operands for {r}", f"pass its {len(leaves)} run-time leaves")
+        for v, leaf in zip(self.operands, leaves, strict=True):
+            if v.type not in (t.I32, t.I64) or leaf_width(v) != leaf_width(leaf):
+                raise self.fail(f"the leaf {leaf} of {r} is given as {v.type}", f"pass an i{leaf_width(leaf)}")
 
 
 @op
@@ -87,13 +95,44 @@ class MakeLayout(Op):
     def verify(self) -> None:
         if len(self.operands) != 2 or any(not isinstance(o.type, t.IntTupleType) for o in self.operands):
             raise self.fail(f"operands {[str(o.type) for o in self.operands]}", "pass a shape and a stride int tuple")
-        _check_layout_result(self, "Layout")
+        value = _layout_result(self, "Layout")
+        _check_parts(self, (value.shape, value.stride))
 
 
-def _check_layout_result(o: Op, kind: str) -> None:
+def _layout_result(o: Op, kind: str) -> Any:
     r = o.results[0].type
     if not isinstance(r, t.LayoutType) or type(r.value).__name__ != kind:
         raise o.fail(f"result {r}", f"the result is a {kind}")
+    return r.value
+
+
+def _check_parts(o: Op, parts: tuple[object, ...]) -> None:
+    """The type of a layout says what its operands say; passes read the one or the other."""
+    for v, part in zip(o.operands, parts, strict=True):
+        if not _same_form(v.type.value, part):  # type: ignore[attr-defined]
+            raise o.fail(f"{v.type} as {part} of {o.results[0].type}", "the result is made of the operands")
+
+
+def _same_form(a: Any, b: Any) -> bool:
+    """Whether two int tuples or layouts are equal but for what their run-time leaves are known to be divided by."""
+    from ..layout import Basis, is_static
+    from ..layout.leaf import leaf_width
+
+    if a is b:
+        return True
+    if isinstance(a, tuple) or isinstance(b, tuple):
+        both = isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b)
+        return both and all(_same_form(x, y) for x, y in zip(a, b, strict=True))
+    if is_static(a) or is_static(b):
+        return str(a) == str(b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Basis):
+        return a.path == b.path and _same_form(a.value, b.value)
+    names = {"Layout": ("shape", "stride"), "ComposedLayout": ("inner", "offset", "outer")}.get(type(a).__name__)
+    if names is not None:
+        return all(_same_form(getattr(a, name), getattr(b, name)) for name in names)
+    return bool(leaf_width(a) == leaf_width(b))
 
 
 @op
@@ -111,7 +150,8 @@ class MakeComposedLayout(Op):
             raise self.fail(f"operands {inner} and {outer}", "pass an inner and an outer layout")
         if not isinstance(offset, t.IntTupleType):
             raise self.fail(f"offset {offset}", "pass an int tuple")
-        _check_layout_result(self, "ComposedLayout")
+        value = _layout_result(self, "ComposedLayout")
+        _check_parts(self, (value.inner, value.offset, value.outer))
 
 
 @op
