@@ -154,9 +154,24 @@ def wave_bits(m: Machine, flags: Array, bits: int) -> Array:
     return padded.view(np.uint64).astype(ty.int_dtype(bits))
 
 
+def _mask_bits(c: Compiler, inst: Inst, t: ty.Type) -> int:
+    """Bits of a mask of lanes, which must have room for all of them.
+
+    Raises:
+        SimError: It has not; LLVM has no code for it.
+    """
+    bits = ty.bit_size(t)
+    if bits < c.wave_size:
+        raise SimError(
+            f"'{c.program.text_of(inst)}': a mask of {bits} lanes, waves have {c.wave_size}", c.program.where(inst),
+            f"use the form of i{c.wave_size}, or simulate the chip and wave size that the kernel is for",
+        )  # fmt: skip
+    return bits
+
+
 def _ballot(c: Compiler, inst: Inst) -> list[Op]:
     d, a = c.dest(inst), c.slot(inst.operands[0])
-    bits = ty.bit_size(inst.type)
+    bits = _mask_bits(c, inst, inst.type)
 
     def run(r: list[Any], m: Machine) -> None:
         r[d] = wave_bits(m, r[a] & m.mask, bits)
@@ -170,7 +185,7 @@ def _compare_ballot(fn_of: Callable[[int, ty.Type], Any]) -> Callable[[Compiler,
     def builder(c: Compiler, inst: Inst) -> list[Op]:
         d, a, b = c.dest(inst), c.slot(inst.operands[0]), c.slot(inst.operands[1])
         compare = fn_of(c.immediate(inst, 2), inst.operands[0].type)
-        bits = ty.bit_size(inst.type)
+        bits = _mask_bits(c, inst, inst.type)
 
         def run(r: list[Any], m: Machine) -> None:
             r[d] = wave_bits(m, compare(r[a], r[b]) & m.mask, bits)
@@ -377,6 +392,8 @@ def _dpp8(c: Compiler, inst: Inst) -> list[Op]:
 
 
 def _inverse_ballot(c: Compiler, inst: Inst) -> list[Op]:
+    _mask_bits(c, inst, inst.operands[0].type)
+
     def compute(m: Machine, args: list[Any]) -> Any:
         word = dma.first_of_wave(m, args[0])
         return (word >> np.arange(m.wave_size, dtype=word.dtype)) & word.dtype.type(1) != 0

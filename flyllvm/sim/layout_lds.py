@@ -125,9 +125,10 @@ def lay_out_frame(compiler: Compiler, graph: list[Node]) -> None:
     """Gives every ``alloca`` a fixed place in the lane's private memory.
 
     Raises:
-        SimError: An ``alloca`` of a run-time size.
+        SimError: An ``alloca`` of a run-time size, or one in a loop whose address outlives a turn of it.
     """
     program, end = compiler.program, 0
+    restored = any(inst.callee and "stackrestore" in inst.callee for node in graph for inst in node.insts)
     for node in graph:
         for inst in node.insts:
             if inst.op != "alloca":
@@ -138,12 +139,49 @@ def lay_out_frame(compiler: Compiler, graph: list[Node]) -> None:
                 raise SimError(
                     f"'{program.text_of(inst)}' has a run-time size", program.where(inst), "give it a constant size"
                 )
+            if not restored and _is_repeated(graph, node, inst) and _escapes(compiler, inst):
+                raise SimError(
+                    f"'{program.text_of(inst)}' is in a loop and its address outlives a turn: every turn has a place "
+                    "of its own, the simulator has one", program.where(inst), "move it to the function's first block",
+                )  # fmt: skip
             align = max(inst.extra.get("align", 0), ty.abi_align(base))
             start = _up(end, max(align, 16))
             inst.extra["address"] = start
             program.frame_regions.append(Region(f"%{inst.name}", start, count * ty.alloc_size(base)))
             end = start + count * ty.alloc_size(base) + 64
     program.frame_bytes = _up(end, 16)
+
+
+def _is_repeated(graph: list[Node], node: Node, alloca: Inst) -> bool:
+    """Whether an ``alloca`` is in a loop of the function that it belongs to, or of what that calls."""
+    frame = alloca.inlined_from
+    for header in graph:
+        chain = header.end.inlined_from
+        inside = not frame or (len(chain) >= len(frame) and all(a is b for a, b in zip(chain[-len(frame) :], frame)))
+        if node.index in header.header_of and inside:
+            return True
+    return False
+
+
+_ADDRESSES = frozenset(("getelementptr", "addrspacecast", "bitcast", "select", "freeze"))
+
+
+def _escapes(compiler: Compiler, alloca: Inst) -> bool:
+    """Whether an address is stored, carried round a loop or made a number."""
+    work, seen = [str(alloca.name)], set()
+    while work:
+        name = work.pop()
+        for user in compiler.uses.get(name, ()):
+            if user.op in _ADDRESSES and user.name not in seen:
+                seen.add(user.name)
+                work.append(str(user.name))
+            elif user.op in ("load", "atomicrmw", "cmpxchg") or user.op in _ADDRESSES:
+                continue
+            elif user.op == "store" and getattr(user.operands[0], "name", None) != name:
+                continue
+            elif user.op != "call" or not (user.callee or "").startswith(("llvm.mem", "llvm.lifetime")):
+                return True
+    return False
 
 
 def granule(graph: list[Node], spaces: tuple[int, ...]) -> int:

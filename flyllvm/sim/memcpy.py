@@ -97,4 +97,29 @@ def _set(c: Compiler, inst: Inst) -> list[Op]:
     return [guard, run] if guard else [run]
 
 
-TABLE = {"memcpy": _copy, "memmove": _copy, "memset": _set, "memcpy.inline": _copy, "memset.inline": _set}
+def _lifetime(c: Compiler, inst: Inst) -> list[Op]:
+    """``lifetime.start`` and ``lifetime.end``: the variable has no content.
+
+    The pointer comes last; before LLVM 22 there is a size in front of it.
+    """
+    alloca = c.defs.get(getattr(inst.operands[-1], "name", ""))
+    if not c.checks.lds or alloca is None or alloca.op != "alloca":
+        return []
+    start = alloca.extra["address"]
+    size = (c.literal(alloca.operands[0]) or 1 if alloca.operands else 1) * ty.alloc_size(alloca.extra["base_type"])
+
+    def run(r: list[Any], m: Machine) -> None:
+        m.private_written.reshape((*m.shape, -1))[m.mask, start : start + size] = False
+
+    return [run]
+
+
+TABLE = {
+    "lifetime.start": _lifetime,
+    "lifetime.end": _lifetime,
+    "memcpy": _copy,
+    "memmove": _copy,
+    "memset": _set,
+    "memcpy.inline": _copy,
+    "memset.inline": _set,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import types as ty
+from . import inline_asm, types as ty
 from .ir import Const, Inst, Operand
 from .parse_value import ValueParser
 from .types import Type
@@ -349,8 +349,12 @@ class InstParser(ValueParser):
         inst.type = result
         if self.at("asm"):
             inst.callee = "inline asm"
+            strings = []
             while self.kind() in ("word", "str") or self.at(","):
+                if self.kind() == "str":
+                    strings.append(self.peek()[1:-1])
                 self.next()
+            inst.extra["asm"] = strings
         elif self.kind() == "global":
             inst.callee = self.next()
         else:
@@ -368,6 +372,8 @@ class InstParser(ValueParser):
         inst.extra["attrs"].update(self.skip_attrs(one_line=True))
         if self.at("["):
             self.skip_balanced()
+        if inst.callee == "inline asm":
+            inline_asm.simplify(inst)
 
     def skip_value_attrs(self) -> dict[str, Any]:
         """Reads the attributes of a call argument, which stand between its type and its value."""

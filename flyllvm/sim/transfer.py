@@ -194,7 +194,8 @@ def read(m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool =
         known = m.private_written[where.offset[..., None] + np.arange(byte_count)]
         if not known.all():
             m.fault(inst, "read of private memory that was never written", ~known.all(axis=-1),
-                    "initialise the variable")  # fmt: skip
+                    "initialise the variable; before llvm.lifetime.start and after llvm.lifetime.end it has no content",
+                    )  # fmt: skip
     return where.space.gather(where.offset, byte_count, where.unit)
 
 

@@ -276,3 +276,16 @@ def test_permlane_idx_gen_makes_the_address_that_bpermute_takes() -> None:
             assert np.array_equal(run(body, [picked], 32, "gfx1250"), place)
     with pytest.raises(SimError, match="give a power of two"):
         run("%v = call i32 @llvm.amdgcn.permlane.idx.gen(i32 %t, i32 12)", [], 32, "gfx1250")
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["%b = call i32 @llvm.amdgcn.ballot.i32(i1 true)\n%v = add i32 %b, 0\n",
+     "%v = call i32 @llvm.amdgcn.icmp.i32.i32(i32 %t, i32 3, i32 32)\n",
+     "%b = call i1 @llvm.amdgcn.inverse.ballot.i32(i32 7)\n%v = zext i1 %b to i32\n"],
+)  # fmt: skip
+def test_masks_without_room_for_all_lanes_are_refused(use: str) -> None:
+    text = kernel(use + STORE_OUT.format(value="%v"))
+    simulate(text, grid=1, block=32, args=[np.zeros(32, np.uint32)], target="gfx1100")
+    with pytest.raises(SimError, match=r"a mask of 32 lanes, waves have 64\n.*use the form of i64"):
+        simulate(text, grid=1, block=64, args=[np.zeros(64, np.uint32)], target="gfx942")

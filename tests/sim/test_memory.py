@@ -442,7 +442,7 @@ def test_unknown_names_are_refused_before_anything_runs() -> None:
 
 def test_inline_assembly_and_foreign_instructions_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="inline assembly has no meaning"):
-        _run('call void asm sideeffect "s_nop 0", ""()\nret void', [], "")
+        _run('call void asm sideeffect "s_barrier", ""()\nret void', [], "")
     with pytest.raises(UnsupportedError, match="invoke: an instruction that AMDGPU code does not have"):
         _run("invoke void @f() to label %a unwind label %a\na:\nret void", [], "")
 
@@ -714,3 +714,55 @@ def test_atomic_operation_that_does_not_exist_is_refused() -> None:
     )
     with pytest.raises(SimError, match="no atomic fadd on i32"):
         _run(body + STORE_OUT.format(value="%v"), [np.zeros(4, np.uint32), np.zeros(64, np.uint32), 16], _BUFFER)
+
+
+_TURN = """
+    %slots = alloca ptr addrspace(5), addrspace(5)
+    br label %loop
+    loop:
+    %i = phi i32 [ 0, %entry ], [ %i1, %loop ]
+    %a = alloca i32, addrspace(5)
+    store i32 %i, ptr addrspace(5) %a
+    USE
+    %x = load i32, ptr addrspace(5) %a
+    %i1 = add i32 %x, 1
+    %more = icmp ult i32 %i1, 4
+    br i1 %more, label %loop, label %end
+    end:
+    """
+
+
+def test_stack_slots_of_a_loop_are_refused_where_their_address_outlives_a_turn() -> None:
+    out = np.zeros(64, np.uint32)
+    rest = STORE_OUT.format(value="%i1")
+    used = "%g = getelementptr i8, ptr addrspace(5) %a, i32 0\n%y = load i32, ptr addrspace(5) %g"
+    _run(_TURN.replace("USE", used) + rest, [out], "ptr addrspace(1) %out")
+    assert (out == 4).all()
+    kept = "store ptr addrspace(5) %a, ptr addrspace(5) %slots"
+    with pytest.raises(SimError, match=r"its address outlives a turn.*\n.*move it to the function's first block"):
+        _run(_TURN.replace("USE", kept) + rest, [out], "ptr addrspace(1) %out")
+    once = kernel(
+        "br label %loop\nloop:\n%i = phi i32 [ 0, %entry ], [ %i1, %loop ]\n%i1 = call i32 @next(i32 %i)\n"
+        "%more = icmp ult i32 %i1, 4\nbr i1 %more, label %loop, label %end\nend:\n" + rest,
+        module="define i32 @next(i32 %x) {\n  %p = alloca ptr addrspace(5), addrspace(5)\n"
+        "  %a = alloca i32, addrspace(5)\n  store ptr addrspace(5) %a, ptr addrspace(5) %p\n"
+        "  %q = load ptr addrspace(5), ptr addrspace(5) %p\n  store i32 %x, ptr addrspace(5) %q\n"
+        "  %y = load i32, ptr addrspace(5) %a\n  %z = add i32 %y, 1\n  ret i32 %z\n}\n",
+    )
+    simulate(once, grid=1, block=64, args=[out])  # the call returns: its slots are new ones each time
+    assert (out == 4).all()
+
+
+@pytest.mark.parametrize("size", ["", "i64 4, "], ids=["LLVM 22", "before"])
+def test_a_stack_slot_has_no_content_outside_of_its_lifetime(size: str) -> None:
+    body = (
+        f"%a = alloca i32, addrspace(5)\ncall void @llvm.lifetime.start.p5({size}ptr addrspace(5) %a)\n"
+        "store i32 %t, ptr addrspace(5) %a\nFIRST\n"
+        f"call void @llvm.lifetime.end.p5({size}ptr addrspace(5) %a)\nSECOND\n" + STORE_OUT.format(value="%v")
+    )
+    load = "%v = load i32, ptr addrspace(5) %a"
+    out = np.zeros(64, np.uint32)
+    _run(body.replace("FIRST", load).replace("SECOND", ""), [out], "ptr addrspace(1) %out")
+    assert np.array_equal(out, np.arange(64))
+    with pytest.raises(SimError, match=r"never written.*\n.*after llvm\.lifetime\.end"):
+        _run(body.replace("SECOND", load).replace("FIRST", ""), [out], "ptr addrspace(1) %out")
