@@ -67,6 +67,7 @@ class Program:
         self.has_dma = False
         self.checks = DEFAULT_CHECKS
         self.dma_kind: Any = np.zeros(0, np.int8)
+        self.narrow = np.zeros(0, bool)
         self.has_atomics = self.tracks_atomics = False
         self.orders = True
         self.cluster = (1, 1, 1)
@@ -222,6 +223,7 @@ class Compiler:
         program.has_clock = any(i.callee in hardware.CLOCKS for i in program.insts)
         program.has_dma = any(dma.is_dma(i) for i in program.insts)
         program.dma_kind = np.array([dma.kind_of(i) for i in program.insts], np.int8)
+        program.narrow = np.array([ordering.is_narrow(i) for i in program.insts], bool)
         program.has_atomics = any(ordering.is_atomic(i) for i in program.insts)
         program.orders = self.checks.lds or self.checks.global_races
         program.tracks_atomics = program.orders and ordering.are_watched(program.insts, self.uses)

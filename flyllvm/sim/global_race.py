@@ -2,7 +2,10 @@
 
 Nothing orders two workgroups of a launch except atomics, and two waves of a workgroup only barriers with fences (see
 `sync`).  Per granule of the heap the last write and the last read are kept, with workgroup, wave, segment and
-instruction.  A write that changes nothing is no race, and atomic operations do not race with each other.
+instruction.  A write that changes nothing is no race, and atomic operations do not race with each other unless their
+scope leaves the other workgroup out: chips with several L2 caches do them in the nearest one then.
+
+Source: LLVM AMDGPUUsage, memory scopes (atomic operations of different workgroups need scope agent or system).
 """
 
 from __future__ import annotations
@@ -107,13 +110,22 @@ class GlobalShadow:
                     result |= mine & (owners == owner) & (tags < clock[SEGMENT][waves])
         return result
 
+    def _plain(self, m: Machine, inst: Inst, stamps: Array, owners: Array, groups: Array) -> Array:
+        """Which earlier accesses are not atomic for the atomic one now."""
+        plain: Array = (stamps & np.uint64(ATOMIC)) == 0
+        narrow = m.program.narrow
+        if not narrow.any():
+            return plain
+        others = narrow[(stamps >> np.uint64(8) & np.uint64(0xFFFFFF)).astype(np.int64)]
+        return plain | ((owners != groups) & (others | narrow[inst.id]))
+
     def on_read(self, m: Machine, inst: Inst, where: Located, byte_count: int, atomic: bool = False) -> None:
         """A read."""
         index, stamp, groups, waves = self._place(m, inst, where, byte_count, 0)
         written = self.written[index]
         bad = self._conflict(m, written, self.write_group[index], groups, waves)
         if atomic:
-            bad &= (written & np.uint64(ATOMIC)) == 0
+            bad &= self._plain(m, inst, written, self.write_group[index], groups)
         if bad.any():
             self._report(m, inst, index, bad, written, self.write_group[index])
         old = self.read_group[index]
@@ -149,7 +161,7 @@ class GlobalShadow:
             stamps, owners = kind[index], owner[index]
             bad = self._conflict(m, stamps, owners, groups, waves) & changed
             if flags & ATOMIC:
-                bad &= (stamps & np.uint64(ATOMIC)) == 0
+                bad &= self._plain(m, inst, stamps, owners, groups)
             if bad.any():
                 self._report(m, inst, index, bad, stamps, owners)
         self.written[index] = np.broadcast_to(stamp, index.shape)
@@ -188,10 +200,12 @@ class GlobalShadow:
         other = m.program.insts[stamp >> 8 & 0xFFFFFF]
         who = "several workgroups" if owner == _SEVERAL_GROUPS else f"workgroup {self.launch.group_name(owner - 1)}"
         address = m.heap.base + (int(index[row, column]) << self.shift)
+        fix = "use atomics, give each workgroup its own part, or a fenced barrier between waves of one workgroup"
+        if stamp & ATOMIC and (m.program.narrow[inst.id] or m.program.narrow[other.id]):
+            fix = 'atomic operations of several workgroups need syncscope("agent") or none'
         m.fault(
             inst,
             f"race on {transfer.show(m, 'global', address)}: not ordered with '{m.program.text_of(other)}' at "
             f"{m.program.where(other)} of {who}, wave {stamp & WAVE_BITS}",
-            None,
-            "use atomics, give each workgroup its own part, or a fenced barrier between waves of one workgroup",
-        )
+            None, fix,
+        )  # fmt: skip

@@ -26,6 +26,11 @@ def is_atomic(inst: Inst) -> bool:
     return inst.op == "call" and (inst.callee or "").startswith("llvm.amdgcn.ds.")
 
 
+def is_narrow(inst: Inst) -> bool:
+    """Whether an instruction is an atomic operation whose scope leaves other workgroups out."""
+    return inst.op != "fence" and "order" in inst.extra and not reaches_workgroups(inst.extra.get("scope", ""))
+
+
 def are_watched(insts: Sequence[Inst], uses: dict[str, list[Inst]]) -> bool:
     """Whether some wave looks at what an atomic operation read: only then do such operations order anything."""
     return any(

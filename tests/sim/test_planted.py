@@ -111,6 +111,12 @@ CASES: dict[str, tuple[str, str, str, str, dict[str, Any]]] = {
         "read of uninitialised LDS byte 1020 of @lds.*lanes 0-55",
         kernel(STORE + FENCED_BARRIER + MIRROR + END, module=LDS), {},
     ),
+    "workgroups count with an atomic operation of one workgroup's scope": (
+        kernel('%v = atomicrmw add ptr addrspace(1) %out, i32 1 syncscope("workgroup") monotonic\nret void'),
+        "%v = atomicrmw", r"race on byte 0 .*not ordered with '%v = atomicrmw(?s:.*)operations of several workgroups need",
+        kernel('%v = atomicrmw add ptr addrspace(1) %out, i32 1 syncscope("agent") monotonic\nret void'),
+        {"checks": "all", "grid": 2},
+    ),
     "a counter in LDS is never set to zero": (
         kernel('%v = atomicrmw add ptr addrspace(3) @lds, i32 1 syncscope("workgroup") monotonic\n' + END, module=LDS),
         "%v = atomicrmw", "read of uninitialised LDS byte 0 of @lds",
