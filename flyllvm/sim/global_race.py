@@ -168,6 +168,9 @@ class GlobalShadow:
         self.write_group[index] = np.broadcast_to(groups, index.shape)
         commit()
         if flags & ATOMIC:
+            owners = self.write_group[index]
+            if m.program.narrow[inst.id] and (owners != groups).any():  # met in this very instruction
+                self._report(m, inst, index, owners != groups, self.written[index], owners)
             return
         lost = differ()
         if not lost.any():

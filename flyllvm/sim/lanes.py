@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import SimError
 from . import alu, dma, dpp, types as ty
 from .buffers import differs_in_wave
-from .ir import Inst
+from .ir import Inst, Operand
 from .values import Array, choose_lanes, merge
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
         return dma.first_of_wave(m, value)
 
     ops = lane_op(c, inst, 1, (0,), compute)
-    if c.checks.uniformity and not isinstance(inst.operands[0].type, (ty.VecType, ty.StructType, ty.PtrType)):
+    single = not isinstance(inst.operands[0].type, (ty.VecType, ty.StructType, ty.PtrType))
+    if c.checks.uniformity and single and not _is_waterfall(c, inst):
         slot, bits = c.slot(inst.operands[0]), _bits_in_use(c, inst)
 
         def check(r: list[Any], m: Machine) -> None:
@@ -60,6 +61,40 @@ def _readfirstlane(c: Compiler, inst: Inst) -> list[Op]:
 
         ops.insert(0, check)
     return ops
+
+
+_MOVES = frozenset("bitcast insertelement extractelement shufflevector trunc zext inttoptr ptrtoint".split())
+
+
+def _is_waterfall(c: Compiler, inst: Inst) -> bool:
+    """Whether the result is compared with its operand: a loop over the values that lanes have."""
+    moved, work = {inst.name}, [inst.name]
+    while work:
+        for user in c.uses.get(work.pop() or "", ()):
+            if user.op in _MOVES and user.name not in moved:
+                moved.add(user.name)
+                work.append(user.name)
+            elif user.op == "icmp" and user.extra["pred"] in ("eq", "ne"):
+                others = [o for o in user.operands if getattr(o, "name", None) not in moved]
+                if any(_is_made_from(c, o, getattr(inst.operands[0], "name", None)) for o in others):
+                    return True
+    return False
+
+
+def _is_made_from(c: Compiler, operand: Operand, source: str | None) -> bool:
+    seen: set[str] = set()
+    work = [operand]
+    while work:
+        name = getattr(work.pop(), "name", None)
+        if name is None or name in seen:
+            continue
+        if name == source:
+            return True
+        seen.add(name)
+        made = c.defs.get(name)
+        if made is not None and made.op in _MOVES:
+            work += made.operands
+    return False
 
 
 def _bits_in_use(c: Compiler, inst: Inst) -> int | None:
@@ -78,6 +113,9 @@ def _bits_in_use(c: Compiler, inst: Inst) -> int | None:
             bits |= every >> number << number
         elif user.op == "trunc" and isinstance(user.type, ty.IntType):
             bits |= (1 << user.type.bits) - 1
+        elif user.op == "shl" and number is not None and number < inst.type.bits:
+            above = _bits_in_use(c, user)
+            bits |= (every if above is None else above) >> number
         else:
             return None
     return bits

@@ -666,12 +666,26 @@ def test_readfirstlane_of_differing_values_is_a_warning_on_request() -> None:
 @pytest.mark.parametrize(
     ("use", "alike"),
     [("and i32 %f, 192", True), ("lshr i32 %f, 6", True), ("and i32 %f, 224", False), ("lshr i32 %f, 5", False),
-     ("add i32 %f, 0", False), ("and i32 %f, -64", True), ("and i32 %f, %t", False)],
+     ("add i32 %f, 0", False), ("and i32 %f, -64", True), ("and i32 %f, %t", False),
+     ("shl i32 %f, 4\n%u = and i32 %v, 1024", True), ("shl i32 %f, 4\n%u = and i32 %v, 256", False)],
 )  # fmt: skip
-def test_readfirstlane_of_the_bits_that_count_is_none(use: str, alike: bool) -> None:
+def test_readfirstlane_of_the_bits_that_count_alone_warns(use: str, alike: bool) -> None:
     """Compilers take the number of a wave from the first lane's work item."""
     body = f"%f = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %t)\n%v = {use}\n" + STORE_OUT.format(value="%v")
+    if "%u" in use:
+        body = body.replace("store i32 %v", "store i32 %u")
     assert bool(_run(kernel(body), _out(), checks="all").warnings) != alike
+
+
+@pytest.mark.parametrize(("against", "warns"), [("%t", False), ("%u", False), ("0", True), ("%w", True)])
+def test_a_loop_over_the_values_of_lanes_is_no_warning(against: str, warns: bool) -> None:
+    body = (
+        "%a = zext i32 %t to i64\nbr label %next\nnext:\n%f = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %t)\n"
+        "%g = bitcast i32 %f to <2 x i16>\n%h = bitcast <2 x i16> %g to i32\n%u = trunc i64 %a to i32\n"
+        f"%same = icmp eq i32 %h, {against}\n%more = add i32 %h, 0\nbr i1 %same, label %end, label %other\nother:\n"
+        "%once = icmp ult i32 %t, 300\nbr i1 %once, label %end, label %next\nend:\n" + STORE_OUT.format(value="%t")
+    )
+    assert bool(_run(kernel(body), _out(), checks="all").warnings) == warns
 
 
 @pytest.mark.parametrize("index", ["5", "%t"])

@@ -113,7 +113,7 @@ CASES: dict[str, tuple[str, str, str, str, dict[str, Any]]] = {
     ),
     "workgroups count with an atomic operation of one workgroup's scope": (
         kernel('%v = atomicrmw add ptr addrspace(1) %out, i32 1 syncscope("workgroup") monotonic\nret void'),
-        "%v = atomicrmw", r"race on byte 0 .*not ordered with '%v = atomicrmw(?s:.*)operations of several workgroups need",
+        "%v = atomicrmw", r"race on byte 0 .*not ordered with '%v = atomicrmw(?s:.*)of several workgroups need",
         kernel('%v = atomicrmw add ptr addrspace(1) %out, i32 1 syncscope("agent") monotonic\nret void'),
         {"checks": "all", "grid": 2},
     ),
