@@ -108,6 +108,7 @@ class CopyAtomCall(Op):
         if src.elem != dst.elem:
             raise self.fail(f"copies {src.elem} to {dst.elem}", "use equal element types (fx.recast_iter views them)")
         _check_pred(self, 3)
+        _check_one_pred(self)
         try:
             payload.check_operands(src.ptr, dst.ptr)
         except FlyError as e:
@@ -136,6 +137,14 @@ def _check_pred(o: Op, index: int) -> None:
         p = o.operands[index].type
         if p != t.I1 and not (isinstance(p, t.MemRefType) and p.elem == t.I1 and p.space == "register"):
             raise o.fail(f"predicate of type {p}", "pass an i1, or register memory of i1")
+
+
+def _check_one_pred(o: CopyAtomCall) -> None:
+    from ..layout import size
+
+    p = o.operands[3].type if len(o.operands) > 3 else None
+    if isinstance(p, t.MemRefType) and size(p.layout) != 1:
+        raise o.fail(f"the predicate {p} has {size(p.layout)} entries", "give one atom call one entry")
 
 
 @op

@@ -69,13 +69,13 @@ class MakeIntTuple(Op):
     arity = (0, ANY, 1, 0)
 
     def verify(self) -> None:
-        from ..layout import get_leaves, is_static
+        from ..layout import Basis, get_leaves, is_static
         from ..layout.leaf import leaf_width
 
         r = self.results[0].type
         if not isinstance(r, t.IntTupleType):
             raise self.fail(f"result {r}", "the result is an int tuple")
-        leaves = [leaf for leaf in get_leaves(r.value) if not is_static(leaf)]
+        leaves = [x.value if isinstance(x, Basis) else x for x in get_leaves(r.value) if not is_static(x)]
         if len(leaves) != len(self.operands):
             raise self.fail(f"{len(self.operands)} operands for {r}", f"pass its {len(leaves)} run-time leaves")
         for v, leaf in zip(self.operands, leaves, strict=True):
@@ -108,9 +108,11 @@ def _layout_result(o: Op, kind: str) -> Any:
 
 def _check_parts(o: Op, parts: tuple[object, ...]) -> None:
     """The type of a layout says what its operands say; passes read the one or the other."""
+    from ..layout.int_tuple import show
+
     for v, part in zip(o.operands, parts, strict=True):
         if not _same_form(v.type.value, part):  # type: ignore[attr-defined]
-            raise o.fail(f"{v.type} as {part} of {o.results[0].type}", "the result is made of the operands")
+            raise o.fail(f"{v.type} as {show(part)} of {o.results[0].type}", "the result is made of the operands")
 
 
 def _same_form(a: Any, b: Any) -> bool:

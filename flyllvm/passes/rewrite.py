@@ -25,6 +25,8 @@ class Rewriter:
         self.b = Builder(kernel, target)
         self.handlers: dict[str, Callable[[Op], None]] = {}
         self._map: dict[Value, Value] = {}
+        # Analyses know values and operations by ``id``: none may be freed, and its id given away, before the pass ends.
+        self._old: list[list[Op]] = []
 
     def replace(self, old: Value, new: Value) -> None:
         """Says that ``new`` stands for ``old`` from here on."""
@@ -47,6 +49,7 @@ class Rewriter:
 
     def _block(self, block: Block) -> None:
         old, block.ops = block.ops, []
+        self._old.append(old)
         builder, handler_of, mapping = self.b, self.handlers.get, self._map
         keep = block.ops.append
         outer = builder.block

@@ -150,6 +150,9 @@ class Promoter(Rewriter):
         source = regs.span(src) if cell is None else None
         target = regs.span(dst)
         if cell is None and source is None and target is None:
+            if rest and regs.span(rest[0]) is not None:
+                op.operands[3] = self._pred(rest[0])
+                op.checked = False
             self.keep(op)
             return
         pred = self._pred(rest[0]) if rest else None

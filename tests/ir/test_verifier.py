@@ -178,6 +178,37 @@ RULES = [
     ("%0 = fly.make_layout(%i, %t) : (i32, TUP) -> LAY", "operands ['i32'", "a shape and"),
     ("%0 = fly.make_layout(%t, %t) : (TUP, TUP) -> i32", "result i32", "is a Layout"),
     ("%0 = fly.make_composed_layout(%y, %i, %y) : (LAY, i32, LAY) -> i32", "offset i32", "tuple"),
+    (
+        "%0 = fly.make_layout(%t, %t) : (TUP, TUP) -> !fly.layout<(4,?):(2,?)>",
+        "!fly.int_tuple<(2,?)> as (4,?)",
+        "the result is made of the operands",
+    ),
+    (
+        "%0 = fly.make_layout(%t, %t) : (TUP, TUP) -> !fly.layout<(2,?):(2,?{i64})>",
+        "as (2,?{i64})",
+        "the result is made of the operands",
+    ),
+    (
+        "%0 = fly.make_composed_layout(%y, %t, %y) : (LAY, TUP, LAY) -> !fly.composed_layout<4:1 o (2,?) o 4:2>",
+        "!fly.layout<4:1> as 4:2",
+        "the result is made of the operands",
+    ),
+    (
+        "%0 = fly.make_int_tuple(%l) : (i64) -> TUP",
+        "the leaf ? of !fly.int_tuple<(2,?)> is given as i64",
+        "pass an i32",
+    ),
+    (
+        "fly.copy_atom_call(%u, %d, %r) : (UNIVERSAL, !fly.memref<f16, global, ?:1>, REG) -> ()",
+        "has a run-time number of elements",
+        "an atom moves a static number of them",
+    ),
+    (
+        "%0 = fly.memref.alloca : !fly.memref<i1, register, 4:1>\n"
+        "fly.copy_atom_call(%u, %m, %r, %0) : (UNIVERSAL, MEM, REG, !fly.memref<i1, register, 4:1>) -> ()",
+        "has 4 entries",
+        "give one atom call one entry",
+    ),
     ("%0 = fly.make_composed_layout(%i, %t, %y) : (i32, TUP, LAY) -> i32", "i32 and", "inner"),
     ("%0 = fly.make_view(%q, %y) : (LDS, LAY) -> MEM", "pointer LDS for", "use the pointer type of the result"),
     (

@@ -144,3 +144,28 @@ def test_a_vector_that_starts_inside_of_what_a_swizzle_moves_is_read_in_pieces(s
 def test_one_access_that_may_straddle_what_a_swizzle_moves_is_refused(access: str) -> None:
     with pytest.raises(CodegenError, match=r"(?s)16 bytes from a multiple of 8 .*S<2,4,3>.*multiple of 16 .*fx.assume"):
         run(straddling(access), np.zeros((64, 4), np.int32), True)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("ssa", [True, False])
+def test_a_predicate_in_registers_guards_a_copy_from_memory_to_memory(ssa: bool) -> None:
+    view, flag = "!fly.memref<i32, global, 1:1>", "!fly.memref<i1, register, 1:1>"
+    atom = "!fly.copy_atom<!fly.universal_copy<32>, 32>"
+    ptr = "!fly.ptr<i32, global>"
+    body = f"""
+    %copy = fly.make_copy_atom {{valBits = 32 : i32}} : {atom}
+    %pred = fly.memref.alloca : {flag}
+    %at = fly.get_iter(%pred) : ({flag}) -> !fly.ptr<i1, register>
+    %limit = arith.constant 20 : i32
+    %below = arith.cmpi slt, %t, %limit : i32
+    fly.ptr.store(%below, %at) : (i1, !fly.ptr<i1, register>) -> ()
+    %one = arith.constant 1 : i32
+    %y = fly.add_offset(%x, %one) : ({ptr}, i32) -> {ptr}
+    fly.ptr.store(%t, %y) : (i32, {ptr}) -> ()
+    %l = fly.static : !fly.layout<1:1>
+    %from = fly.make_view(%y, %l) : ({ptr}, !fly.layout<1:1>) -> {view}
+    %to = fly.make_view(%x, %l) : ({ptr}, !fly.layout<1:1>) -> {view}
+    fly.copy_atom_call(%copy, %from, %to, %pred) : ({atom}, {view}, {view}, {flag}) -> ()
+    """
+    got = run(body, np.full((64, 2), -1, np.int32), ssa)
+    assert got[:, 0].tolist() == [t if t < 20 else -1 for t in range(64)]
