@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 _GROUP_BITS = (128, 256, 128, 128)
+#: Fields of a descriptor: group, lowest bit and width.
+FIELDS = {
+    "count": (0, 0, 2), "restores": (0, 2, 1), "wide_rows": (0, 30, 1), "gathers": (0, 31, 1), "lds": (0, 32, 32),
+    "address": (0, 64, 57), "kind": (0, 126, 2), "size": (1, 16, 2), "notifies": (1, 18, 1), "iterates": (1, 19, 1),
+    "pads": (1, 20, 1), "interval": (1, 22, 3), "amount": (1, 25, 7), "barrier": (1, 32, 16),
+}  # fmt: skip
+#: The same for each dimension, innermost first; the stride of the innermost is one element.
+TILE = [(1, 112, 16), (1, 128, 16), (1, 144, 16), (2, 112, 16), (3, 80, 16)]
+EXTENTS = [(1, 48, 32), (1, 80, 32), (2, 0, 32), (2, 32, 32), (3, 48, 32)]
+STRIDES = [(1, 160, 48), (1, 208, 48), (2, 64, 48), (3, 0, 48)]
+#: A tile is repeated at most so often; rows that a gather lists, of 16 and of 32 bits.
+MOST_REPEATS, MOST_ROWS = 256, (16, 8)
 
 
 class Descriptor:
@@ -49,23 +61,20 @@ class Descriptor:
         def field(group: int, low: int, width: int) -> int:
             return groups[group] >> low & (1 << width) - 1 if group < len(groups) else 0
 
-        self.count, self.kind = field(0, 0, 2), field(0, 126, 2)
-        self.restores = bool(field(0, 2, 1))
-        self.lds, self.address = field(0, 32, 32), field(0, 64, 57)
-        self.size = 1 << field(1, 16, 2)
-        self.notifies, iterates = bool(field(1, 18, 1)), bool(field(1, 19, 1))
-        self.barrier = 8 * field(1, 32, 16)
-        gathers = bool(field(0, 31, 1))
-        tile = [field(1, 112, 16), field(1, 128, 16), field(1, 144, 16), field(2, 112, 16), field(3, 80, 16)]
-        extents = [field(1, 48, 32), field(1, 80, 32), field(2, 0, 32), field(2, 32, 32), field(3, 48, 32)]
-        strides = [1, field(1, 160, 48), field(1, 208, 48), field(2, 64, 48), field(3, 0, 48)]
+        value = {name: field(*where) for name, where in FIELDS.items()}
+        self.count, self.kind, self.restores = value["count"], value["kind"], bool(value["restores"])
+        self.lds, self.address, self.size = value["lds"], value["address"], 1 << value["size"]
+        self.notifies, iterates, gathers = bool(value["notifies"]), value["iterates"], value["gathers"]
+        self.barrier = 8 * value["barrier"]
+        tile, extents = [field(*where) for where in TILE], [field(*where) for where in EXTENTS]
+        strides = [1, *(field(*where) for where in STRIDES)]
         self.steps = (0, 0, 1)
         if iterates and not gathers:
             self.steps = (extents[3], strides[3], tile[3] + 1)
             tile[3:] = [0, 0]
         self.rows: list[int] | None = None
         if gathers:
-            width = 32 if field(0, 30, 1) else 16
+            width = 32 if value["wide_rows"] else 16
             per_group = 128 // width
             self.rows = [field(2 + i // per_group, i % per_group * width, width) for i in range(2 * per_group)]
             self.rows = self.rows[: tile[1]]
@@ -78,8 +87,8 @@ class Descriptor:
             self.extents[1] = extents[1]
         self.strides = strides
         self.padding: tuple[int, int] | None = None
-        if field(1, 20, 1):
-            self.padding = 4 << field(1, 22, 3) + 1, 4 * (field(1, 25, 7) + 1)
+        if value["pads"]:
+            self.padding = 4 << value["interval"] + 1, 4 * (value["amount"] + 1)
 
     def reason_against(self, loads: bool) -> tuple[str, str] | None:
         """What is wrong with it, and how to put it right."""
@@ -91,9 +100,9 @@ class Descriptor:
             return "the descriptor asks for an arrival at a barrier after a copy of nothing", (
                 "clear atomic_barrier_enable, or set count to 0 where the wave has nothing to do"
             )
-        if self.rows is not None and len(self.rows) < self.tile[1]:
+        if self.rows and len(self.rows) < self.tile[1]:
             return f"the descriptor lists {self.tile[1]} rows", "at most 16 of 16 bits, or 8 of 32 bits"
-        if self.steps[2] > 256:
+        if self.steps[2] > MOST_REPEATS:
             return f"the descriptor repeats {self.steps[2]} times", "repeat at most 256 times"
         if loads and self.padding is not None and self.tile[0] * self.size % 4:
             return f"padding with rows of {self.tile[0] * self.size} bytes", "rows of whole dwords"

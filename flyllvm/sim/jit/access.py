@@ -26,7 +26,7 @@ class Memory:
 
     __slots__ = ("_hint", "g", "size", "space", "write")
 
-    def __init__(self, g: Gen, space: int, size: int, write: bool) -> None:
+    def __init__(self, g: Gen, space: int, size: int | str, write: bool) -> None:
         self.g, self.space, self.size, self.write = g, space, size, write
         self._hint: dict[str, str] = {}
 

@@ -234,8 +234,20 @@ def _int_to_float(op: str, source: ty.Type, target: ty.Type) -> Fn:
     if target in (ty.FLOAT, ty.DOUBLE):
         return lambda v, a: [v.cast(op, elem, a, str(target))]
     if target is ty.BFLOAT and ty.bit_size(source) > 53:
-        raise NotCovered(f"{op} from {source} to bfloat")
+        is_signed = op == "sitofp"
+        return lambda v, a: [from_double(v, target, v.cast(op, elem, _odd(v, elem, is_signed, a), "double"))]
     return lambda v, a: [from_double(v, target, v.cast(op, elem, a, "double"))]
+
+
+def _odd(v: Values, elem: str, is_signed: bool, a: str) -> str:
+    """A long integer with its lowest bits rounded to odd where a double does not hold it, so that ties stay ties."""
+    kept = v.op("and", elem, a, v.const(elem, -(1 << 11)))
+    rest = v.op("and", elem, a, v.const(elem, (1 << 11) - 1))
+    some = v.cast("zext", "i1", v.op("icmp ne", elem, rest, v.const(elem, 0)), elem)
+    odd = v.op("or", elem, kept, v.op("shl", elem, some, v.const(elem, 11)))
+    size = v.op("add", elem, a, v.const(elem, 1 << 53)) if is_signed else a
+    long = v.op("icmp ugt", elem, size, v.const(elem, 1 << (54 if is_signed else 53)))
+    return v.select(long, elem, odd, a)
 
 
 def _float_to_int(is_signed: bool, source: ty.Type, target: ty.Type) -> Fn:

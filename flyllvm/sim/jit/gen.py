@@ -147,7 +147,7 @@ class Gen:
         """Bits of the lanes whose faults count; ``None`` for all."""
         return self.running(index) if self.masked or self.block < self.lanes else None
 
-    def _counted(self, label: str, count: int, body: Callable[[str, str], None]) -> None:
+    def counted(self, label: str, count: int | str, body: Callable[[str, str], None]) -> None:
         """A loop over the numbers below ``count``; ``body`` gets the number and the label that leads to the next."""
         w, head, after, done = self.w, self.w.fresh(label), self.w.fresh("next"), self.w.fresh("done")
         index, following, before = "%" + w.fresh("c"), "%" + w.fresh("c"), w.fresh("pre")
@@ -174,14 +174,14 @@ class Gen:
                 w.start(work)
             body(index)
 
-        self._counted("vec", self.lanes // WIDTH, one)
+        self.counted("vec", self.lanes // WIDTH, one)
 
     def each_lane(self, body: Callable[[str], None]) -> None:
         """A loop over the running lanes, in their order."""
         if self.masked:
             self.each_vector(lambda index: self.each_bit(index, body))
         else:
-            self._counted("lane", self.block, lambda lane, _: body(lane))
+            self.counted("lane", self.block, lambda lane, _: body(lane))
 
     def each_bit(self, index: str, body: Callable[[str], None]) -> None:
         """A loop over the running lanes of a vector that has one."""
@@ -221,7 +221,7 @@ class Gen:
                     w.start(all_of)
             body(wave)
 
-        self._counted("wave", self.lanes // self.wave_size, one)
+        self.counted("wave", self.lanes // self.wave_size, one)
 
     def wave_bits(self, wave: str) -> str:
         """Bits of the running lanes of a wave."""
