@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import SimError
 from . import atomics, dma, mem_ops, poison, transfer, types as ty
-from .ir import Inst
+from .ir import Function, Inst
 from .values import Array
 
 if TYPE_CHECKING:
@@ -23,17 +23,27 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 Builder = Callable[["Compiler", Inst], "list[Op]"]
+_DIMS = "amdgpu-cluster-dims"
 
 
 def dims_of(c: Compiler, inst: Inst) -> tuple[int, int, int]:
     """Workgroups of a cluster per axis."""
-    text = str(c.kernel.attrs.get("amdgpu-cluster-dims", "1,1,1"))
-    parts = [int(x) for x in text.split(",")] if text.replace(",", "").isdigit() else []
-    if len(parts) != 3 or max(parts) > 16:
+    dims = dims_in(c.kernel)
+    if dims is None:
+        text = c.kernel.attrs.get(_DIMS)
         raise SimError(
             f"'{c.program.text_of(inst)}': the size of a cluster is not known ({text!r})", c.program.where(inst),
             'give the kernel the attribute "amdgpu-cluster-dims"="X,Y,Z"',
         )  # fmt: skip
+    return dims
+
+
+def dims_in(kernel: Function) -> tuple[int, int, int] | None:
+    """Workgroups of a cluster per axis, ``None`` where the kernel's attribute does not say."""
+    text = str(kernel.attrs.get(_DIMS, "1,1,1"))
+    parts = [int(x) for x in text.split(",")] if text.replace(",", "").isdigit() else []
+    if len(parts) != 3 or max(parts) > 16:
+        return None
     x, y, z = (max(n, 1) for n in parts)
     return x, y, z
 

@@ -8,7 +8,7 @@ from typing import Any
 from .. import intrinsics, matrix, matrix_transpose, types as ty
 from ..ir import Inst
 from ..tensor import TABLE as tensor_copies
-from . import atomic, buffer, cross, math, packed, tensor
+from . import atomic, buffer, clusters, cross, math, packed, tensor
 from .forms import address_cast
 from .lower import Lowering
 from .parts import NotCovered, Part, part_types, scalar_type
@@ -201,6 +201,7 @@ TABLE: dict[str, Lower] = {
         for width, size in (("b8", 1), ("b32", 4), ("b64", 8), ("b128", 16))
     },
     **dict.fromkeys(tensor_copies, tensor.lower),
+    **clusters.TABLE,
     **cross.TABLE,
     **packed.TABLE,
     "ldexp": _ldexp,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.sim.engines import both
@@ -70,6 +71,32 @@ def test_instructions_agree(rows: list[Row]) -> None:
 def test_dot_products_agree(processor: str) -> None:
     text, args = kernel_of(DOTS[processor])
     both(text, grid=1, block=LANES, args=args, target=processor)
+
+
+def test_long_integers_become_bfloat_with_one_rounding() -> None:
+    """Near ties of a bfloat, which a double does not hold."""
+    near = [d for e in range(45, 64) for d in _near(e)]
+    data = np.array([(s * d) & (2**64 - 1) for d in near for s in (1, -1)], np.uint64)
+    lines = [
+        "define amdgpu_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out) {",
+        "  %t = call i32 @llvm.amdgcn.workitem.id.x()",
+        "  %p = getelementptr i64, ptr addrspace(1) %in, i32 %t",
+        "  %x = load i64, ptr addrspace(1) %p, align 8",
+        "  %a = sitofp i64 %x to bfloat",
+        "  %b = uitofp i64 %x to bfloat",
+        "  %v = insertelement <2 x bfloat> poison, bfloat %a, i32 0",
+        "  %w = insertelement <2 x bfloat> %v, bfloat %b, i32 1",
+        "  %q = getelementptr i32, ptr addrspace(1) %out, i32 %t",
+        "  store <2 x bfloat> %w, ptr addrspace(1) %q, align 4",
+        "  ret void",
+        "}",
+    ]
+    both("\n".join(lines), grid=1, block=len(data), args=[data, np.zeros(len(data), np.uint32)])
+
+
+def _near(e: int) -> list[int]:
+    tie = 1 << (e - 8)
+    return [(1 << e) + at + by for at in (0, tie, 3 * tie) for by in (-2, -1, 0, 1, 2)]
 
 
 def test_denormals_are_flushed_where_the_kernel_says_so() -> None:
