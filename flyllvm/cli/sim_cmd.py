@@ -223,6 +223,9 @@ def _add_resources(report: SimReport, text: str) -> None:
     except FlyError as error:
         report.warnings.append(f"no occupancy: LLVM cannot compile this module: {error.what.splitlines()[0]}")
         return
+    if report.kernel not in code.kernels:
+        report.warnings.append(f"no occupancy: LLVM leaves out @{report.kernel}, which nobody outside can call")
+        return
     report.add_resources(code.kernels[report.kernel], target)
 
 

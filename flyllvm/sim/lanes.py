@@ -110,7 +110,10 @@ def _bits_in_use(c: Compiler, inst: Inst) -> int | None:
         if user.op == "and" and number is not None:
             bits |= number & every
         elif user.op in ("lshr", "ashr") and number is not None and number < inst.type.bits:
-            bits |= every >> number << number
+            above = _bits_in_use(c, user)
+            bits |= (every if above is None else above) << number & every
+            if user.op == "ashr" and (above is None or above >> (inst.type.bits - number)):
+                bits |= 1 << (inst.type.bits - 1)
         elif user.op == "trunc" and isinstance(user.type, ty.IntType):
             bits |= (1 << user.type.bits) - 1
         elif user.op == "shl" and number is not None and number < inst.type.bits:

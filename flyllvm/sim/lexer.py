@@ -27,7 +27,18 @@ _TOKEN = re.compile(
 )
 _META_DEF = re.compile(r"^(![-a-zA-Z$._0-9]+)\s*=\s*(.*?)\s*$", re.MULTILINE)
 
+_ESCAPE = re.compile(rb"\\([0-9a-fA-F]{2}|\\)")
+
 Token = tuple[str, str, int]
+
+
+def _name(text: str) -> str:
+    """A name without its quotes and escapes: ``"a\\22b"`` is ``a"b``."""
+    text = text.strip('"')
+    if "\\" not in text:
+        return text
+    raw = _ESCAPE.sub(lambda m: bytes([int(m[1], 16)]) if m[1] != b"\\" else m[1], text.encode("utf-8"))
+    return raw.decode("utf-8", "backslashreplace")
 
 
 class Stream:
@@ -59,9 +70,9 @@ class Stream:
                 self.error_at(position, f"unexpected character {text[position]!r}")
             kind = match.lastgroup
             if kind == "label":
-                tokens.append(("label", match.group()[:-1].strip('"'), position))
+                tokens.append(("label", _name(match.group()[:-1]), position))
             elif kind in ("local", "global"):
-                tokens.append((str(kind), match.group()[1:].strip('"'), position))
+                tokens.append((str(kind), _name(match.group()[1:]), position))
             elif kind != "skip":
                 tokens.append((str(kind), match.group(), position))
             position = match.end()

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from ..errors import SimError
+from ..errors import FlyError, SimError
 from ..sim import SimReport, simulate
 
 
@@ -41,12 +41,15 @@ def run_kernel(request: pytest.FixtureRequest) -> Callable[..., SimReport]:
     """
 
     def run(kernel: Any, *args: Any, grid: Any, block: Any = None, **options: Any) -> SimReport:
+        __tracebackhide__ = True  # what is wrong is the caller's line
         options.setdefault("checks", request.config.getoption("--sim-checks"))
         options.setdefault("profile", request.config.getoption("--sim-profile"))
         try:
             report = _simulate(kernel, args, grid, block, options)
         except SimError as error:
             pytest.fail(str(error), pytrace=False)
+        except FlyError as error:
+            raise error.with_traceback(None) from None
         if report.warnings and request.config.getoption("--sim-fail-on-warnings"):
             pytest.fail("\n".join(report.warnings), pytrace=False)
         request.node.add_report_section("call", "simulator", report.render())

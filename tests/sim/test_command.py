@@ -257,3 +257,16 @@ def test_no_occupancy_where_llvm_refuses_the_module(folder: Path, capsys: pytest
     (folder / "new.ll").write_text(text)
     status, out, _ = _run(capsys, "sim new.ll --block 64 --arg i32[64] --profile".split())
     assert status == 0 and "warning: no occupancy: LLVM cannot compile this module" in out
+
+
+def test_names_with_signs_and_kernels_that_llvm_leaves_out_have_a_report(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = exchange().replace("@k(", '@"k<int>\\22x\\22"(')
+    (folder / "odd.ll").write_text(text)
+    options = ["--block", "256", "--arg", "i32[256]", "--html", "odd.html"]
+    status, out, _ = _run(capsys, ["sim", "odd.ll", "--kernel", 'k<int>"x"', *options])
+    assert status == 0 and "occupancy: " in out and "k&lt;int&gt;" in (folder / "odd.html").read_text()
+    (folder / "odd.ll").write_text(text.replace("define amdgpu", "define internal amdgpu"))
+    status, out, _ = _run(capsys, ["sim", "odd.ll", *options])
+    assert status == 0 and "warning: no occupancy" in out

@@ -667,7 +667,8 @@ def test_readfirstlane_of_differing_values_is_a_warning_on_request() -> None:
     ("use", "alike"),
     [("and i32 %f, 192", True), ("lshr i32 %f, 6", True), ("and i32 %f, 224", False), ("lshr i32 %f, 5", False),
      ("add i32 %f, 0", False), ("and i32 %f, -64", True), ("and i32 %f, %t", False),
-     ("shl i32 %f, 4\n%u = and i32 %v, 1024", True), ("shl i32 %f, 4\n%u = and i32 %v, 256", False)],
+     ("shl i32 %f, 4\n%u = and i32 %v, 1024", True), ("shl i32 %f, 4\n%u = and i32 %v, 256", False),
+     ("lshr i32 %f, 3\n%u = and i32 %v, 24", True), ("lshr i32 %f, 3\n%u = and i32 %v, 12", False)],
 )  # fmt: skip
 def test_readfirstlane_of_the_bits_that_count_alone_warns(use: str, alike: bool) -> None:
     """Compilers take the number of a wave from the first lane's work item."""

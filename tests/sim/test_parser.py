@@ -53,6 +53,12 @@ def test_float_literals_keep_their_bits(literal: str, t: str, bits: int) -> None
     assert init is not None and init.value == bits  # type: ignore[attr-defined]
 
 
+def test_names_are_read_without_their_escapes() -> None:
+    text = 'define amdgpu_kernel void @"k<\\22\\C3\\A4\\\\\\FF>"(ptr addrspace(1) %"a b") {\n  ret void\n}\n'
+    module = parse_module(text)
+    assert module.kernels() == ['k<"\xe4\\\\xff>'] and module.functions[module.kernels()[0]].params[0].name == "a b"
+
+
 def test_modules_as_llvm_prints_them_are_read() -> None:
     module = parse_module(
         """

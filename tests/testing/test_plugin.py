@@ -78,3 +78,11 @@ def test_report_of_a_clean_run_is_shown_with_a_later_failure(project: pytest.Pyt
     result = _run(project, FENCED_BARRIER, "False", "--sim-profile")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*simulator*", "@k on gfx942: grid 1x1x1, block 256x1x1*", "*conflict*line"])
+
+
+def test_wrong_arguments_are_an_error_at_the_line_of_the_test(project: pytest.Pytester) -> None:
+    project.path.joinpath("k.ll").write_text(exchange())
+    project.makepyfile(TEST.replace("{passes}", "True").replace("out, grid", "grid"))
+    result = _pytest(project)
+    result.stdout.fnmatch_lines(["*@k takes 1 arguments, got 0", "*fix: pass: ptr addrspace(1) %out"])
+    assert "plugin.py" not in result.stdout.str()
