@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 
-def _chunks(m: Machine, inst: Inst, length: Array) -> int:
-    lengths = np.unique(np.broadcast_to(length, m.shape)[m.mask])
-    if len(lengths) != 1:
-        m.fault(inst, "lanes copy different numbers of bytes", None, "copy a uniform number of bytes")
-    return int(lengths[0])
+def _bytes(m: Machine, length: Array) -> Iterator[Array]:
+    """For each byte in turn the lanes that copy it."""
+    wide = np.broadcast_to(length, m.shape)
+    mask, lengths = m.mask, np.unique(wide[m.mask])
+    for i in range(int(lengths[-1])):
+        yield mask if i < int(lengths[0]) else mask & (wide > i)
 
 
 def _copy(c: Compiler, inst: Inst) -> list[Op]:
@@ -30,27 +32,24 @@ def _copy(c: Compiler, inst: Inst) -> list[Op]:
     guard = poison.guard(c, inst, [0, 1, 2], "the address or length")
 
     def run(r: list[Any], m: Machine) -> None:
-        count = _chunks(m, inst, r[length])
         a, b, saved = r[target], r[source], m.mask
-        data: list[tuple[Array | None, Array]] = []
-        for i in range(count):
+        data: list[tuple[Array, Array | None, Array]] = []
+        for i, lanes in enumerate(_bytes(m, r[length])):
+            m.enter(lanes)
             unset = _never_written(m, inst, of, b + b.dtype.type(i))
             if unset is not None:
-                m.enter(saved & ~unset)
-            data.append((unset, loads(m, b + b.dtype.type(i)) if m.active else np.zeros(m.shape, np.uint8)))
-            if unset is not None:
-                m.enter(saved)
-        for i, (unset, byte) in enumerate(data):
+                m.enter(lanes & ~unset)
+            byte = loads(m, b + b.dtype.type(i)) if m.active else np.zeros(m.shape, np.uint8)
+            data.append((lanes, unset, byte))
+        for i, (lanes, unset, byte) in enumerate(data):
             place = a + a.dtype.type(i)
-            if unset is None:
-                stores(m, place, byte)
-                continue
-            m.enter(saved & ~unset)
+            m.enter(lanes if unset is None else lanes & ~unset)
             if m.active:
                 stores(m, place, byte)
-            m.enter(unset)
-            _forget(m, inst, to, place)
-            m.enter(saved)
+            if unset is not None:
+                m.enter(unset)
+                _forget(m, inst, to, place)
+        m.enter(saved)
 
     return [guard, run] if guard else [run]
 
@@ -90,9 +89,11 @@ def _set(c: Compiler, inst: Inst) -> list[Op]:
     guard = poison.guard(c, inst, [0, 1, 2], "the address, value or length")
 
     def run(r: list[Any], m: Machine) -> None:
-        a = r[target]
-        for i in range(_chunks(m, inst, r[length])):
+        a, saved = r[target], m.mask
+        for i, lanes in enumerate(_bytes(m, r[length])):
+            m.enter(lanes)
             stores(m, a + a.dtype.type(i), r[value])
+        m.enter(saved)
 
     return [guard, run] if guard else [run]
 

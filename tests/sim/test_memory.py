@@ -146,6 +146,25 @@ def test_memory_intrinsics() -> None:
     assert np.array_equal(out, (source & 0xFFFFFF) | 0x01000000)
 
 
+def test_lanes_copy_and_set_numbers_of_bytes_of_their_own() -> None:
+    source, out = np.arange(64, dtype=np.uint32) + 1, np.zeros(64, np.uint32)
+    body = """
+    %n = urem i32 %t, 5
+    %p = getelementptr i32, ptr addrspace(1) %in, i32 %t
+    %q = getelementptr i32, ptr addrspace(1) %out, i32 %t
+    call void @llvm.memset.p1.i32(ptr addrspace(1) %q, i8 -1, i32 %n, i1 false)
+    %h = lshr i32 %n, 1
+    call void @llvm.memcpy.p1.p1.i32(ptr addrspace(1) %q, ptr addrspace(1) %p, i32 %h, i1 false)
+    ret void"""
+    params = "ptr addrspace(1) %in, ptr addrspace(1) %out"
+    _run(body, [source, out], params)
+    length = np.arange(64) % 5
+    set_, copied = (1 << 8 * length) - 1, (1 << 8 * (length // 2)) - 1
+    assert np.array_equal(out, (set_ & ~copied) | (source & copied))
+    with pytest.raises(SimError, match="reads 1 bytes out of bounds"):
+        _run(body.replace("%h = lshr i32 %n, 1", "%h = add i32 %n, -1"), [source, out], params)
+
+
 # ---- atomics
 
 
