@@ -64,6 +64,11 @@ def _scale(offset: Leaf, factor: int, up: bool) -> Leaf:
         raise LayoutError(
             f"the offset {offset} is not divisible by {factor}", fix="move the offset to a whole wide element"
         )
+    if type(offset) is not int and lf.leaf_divisibility(offset) % factor:
+        raise LayoutError(
+            f"the run-time offset {offset} is not known to be a multiple of {factor}",
+            fix=f"promise it: {{div={factor}}}, or fx.assume",
+        )
     return lf.div(offset, factor)
 
 
@@ -85,6 +90,11 @@ def _upcast_leaf(s: Leaf, d: Leaf, f: int, merged: list[tuple[int, int]]) -> tup
     if isinstance(d, Basis):
         raise LayoutError(f"mode {s}:{d} has a basis stride", fix="use integer strides")
     if type(d) is not int:
+        if lf.leaf_divisibility(d) % f:
+            raise LayoutError(
+                f"mode {s}:{d}: the run-time stride {d} is not known to be a multiple of {f}",
+                fix=f"promise it: {{div={f}}}, or fx.assume",
+            )
         return s, lf.div(d, f)
     if d == 0:
         return s, 0
@@ -103,6 +113,11 @@ def _upcast_leaf(s: Leaf, d: Leaf, f: int, merged: list[tuple[int, int]]) -> tup
             )
         merged.append((d, s))
         return 1, 1
+    if type(s) is not int and lf.leaf_divisibility(s) % take:
+        raise LayoutError(
+            f"mode {s}:{d}: the run-time extent {s} is not known to be a multiple of {take}",
+            fix=f"promise it: {{div={take}}}, or fx.assume",
+        )
     merged.append((d, take))
     return lf.div(s, take), 1
 

@@ -198,6 +198,22 @@ def test_recast_divides_run_time_strides():
     assert value_of(recast_layout(32, 16, Layout((8, Num(4)), (1, Num(8, 8)))).stride) == (1, 4)
 
 
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ("(8,4):(1,?)", r"stride \? is not known to be a multiple of 2"),
+        ("(8,4):(1,?{div=3})", r"stride \?\{div=3\} is not known"),
+        ("(?,4):(1,8)", r"extent \? is not known to be a multiple of 2"),
+        ("S<2,3,3> o ? o 8:1", r"offset \? is not known to be a multiple of 2"),
+    ],
+)
+def test_recast_refuses_run_time_leaves_that_nobody_promised_to_divide(layout, said):
+    with pytest.raises(LayoutError, match=rf"(?s){said}.*promise it: {{div=2}}"):
+        recast_layout(32, 16, parse(layout))
+    promised = layout.replace("?{div=3}", "?").replace("?", "?{div=2}")
+    assert "?" in str(recast_layout(32, 16, parse(promised)))
+
+
 @pytest.mark.parametrize("bad", [True, np.bool_(True), 1.5, "4", object()])
 def test_leaves_that_are_no_integers_are_refused(bad):
     with pytest.raises(LayoutError, match="of a layout"):
