@@ -161,10 +161,14 @@ def _shuffle(c: Compiler, inst: Inst) -> Move | None:
         return None
     count, size = shape
     index = np.array([0 if i is None else i for i in poison.shuffle_indices(inst)])
+    first, first_only = int(index[0]), bool((index < count).all())
+    is_slice = first_only and bool((np.diff(index) == 1).all())
 
     def carry(r: list[Any], m: Machine, w: list[Any]) -> Any:
+        if is_slice:
+            return None if w[0] is None else w[0][..., first * size : (first + len(index)) * size]
         a, b = (split(or_unknown(x, count * size), count) for x in w)
-        if (index < count).all():
+        if first_only:
             return flat(a[..., index, :])
         lanes = np.broadcast_shapes(a.shape[:3], b.shape[:3])
         both = [np.broadcast_to(x, lanes + x.shape[3:]) for x in (a, b)]
