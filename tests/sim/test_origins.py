@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
+from flyllvm.sim.compile import Compiler
+from flyllvm.sim.convert import to_bytes
+from flyllvm.sim.ir import Inst
+from flyllvm.sim.machine import Machine
+from flyllvm.sim.origins import OFFSET, ZERO, Plan
+from flyllvm.sim.run import compiled
+from flyllvm.sim.types import StructType
 from tests.sim.kernels import line_of
 from tests.sim.operands import MFMA, MFMA_950, MFMA_FP8, WMMA_1250, Kernel, Place, Shape, plain, swizzled
+from tests.sim.test_foreign import _flydsl_gemm, _gemm_arguments, _run, _run_flydsl
 from tests.sim.test_tensor import call, words
 
 pytestmark = pytest.mark.sim
@@ -86,6 +96,56 @@ def test_origins_follow_values(travel: str) -> None:
     kernel.steps = 1
     assert warnings(kernel, swizzled(64), plain(64))
     assert not warnings(kernel, swizzled(64), swizzled(64))
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Every value is compared with the memory that it is said to come from; counts the bytes."""
+    plain_ops, seen = Plan.ops, Counter[str]()
+
+    def ops(self: Plan, c: Compiler, inst: Inst) -> list[Any]:
+        found = plain_ops(self, c, inst)
+        if inst.name not in self.followed or isinstance(inst.type, StructType):
+            return found
+        d = c.dest(inst)
+
+        def check(r: list[Any], m: Machine) -> None:
+            origin = m.origin[d]
+            if origin is None or r[d] is None:  # a link in a chain of insertions has no value of its own
+                return
+            raw = to_bytes(inst.type, r[d])
+            lanes = np.broadcast_shapes(raw.shape[:3], origin.shape[:3], m.shape)
+            raw, origin = (np.broadcast_to(x, lanes + raw.shape[3:])[m.mask] for x in (raw, origin))
+            known = origin > 0
+            assert np.array_equal(raw[known], m.heap.data[(origin[known] & OFFSET) - 1]), inst
+            assert not raw[origin == ZERO].any()
+            seen[inst.op] += int(known.sum())
+
+        return [*found, check]
+
+    monkeypatch.setattr(Plan, "ops", ops)
+    compiled.cache_clear()
+    yield seen
+    compiled.cache_clear()
+
+
+@pytest.mark.parametrize("travel", TRAVELS)
+def test_a_value_is_what_is_in_memory_where_it_comes_from(travel: str, verified: Counter[str]) -> None:
+    change = TRAVELS[travel].replace("{{", "{").replace("}}", "}").replace("{T}", "i64")
+    kernel = Kernel(MFMA_FP8, 64, change=change.replace("zeroinitializer\n", "0\n"), before="br label %start\nstart:\n")
+    kernel.steps = 1
+    kernel.run(swizzled(64), swizzled(64))
+    assert verified["load"] > 0 and sum(verified.values()) > verified["load"]
+
+
+@pytest.mark.parametrize("name", ["gemm-gfx942", "gemm-gfx950", "flydsl_gemm-gfx942", "flydsl_gemm-gfx950"])
+def test_values_of_foreign_kernels_are_what_is_in_memory(name: str, verified: Counter[str]) -> None:
+    kind, target = name.split("-")
+    if kind == "gemm":
+        _run("gemm", target, (2, 2), _gemm_arguments(), checks="all")
+    else:
+        _run_flydsl("gemm", target, (2, 2), _flydsl_gemm(), "all")
+    assert verified["load"] > 100_000
 
 
 def test_origins_follow_conversions_of_elements() -> None:
