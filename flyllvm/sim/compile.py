@@ -243,6 +243,9 @@ class Compiler:
                     if overflowing is not None:
                         compiled.ops.append(overflowing)
                 compiled.ops += self._ops_of(inst)
+                outside = overflow.range_checker(self, inst) if self.checks.overflow else None
+                if outside is not None:
+                    compiled.ops.append(outside)
             if not self.saturates:
                 fusion.fuse(self, compiled)
             if program.origins is not None:

@@ -1,6 +1,6 @@
 """Integer overflow, on request: results that break ``nuw`` / ``nsw``, and addresses that wrapped.
 
-So are the other promises of instructions: ``exact``, ``disjoint``, ``nneg``, ``samesign``.
+So are the other promises of instructions: ``exact``, ``disjoint``, ``nneg``, ``samesign``, and the range of a result.
 
 An instruction counts as address arithmetic if its result reaches the index or offset of a memory access.  It wraps
 when the exact result fits the type neither as an unsigned nor as a signed number (adding a negative offset is fine).
@@ -8,6 +8,7 @@ when the exact result fits the type neither as an unsigned nor as a signed numbe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,32 @@ _BROKEN: dict[tuple[str, str], Callable[[list[Array], int, int], Array]] = {
     ("trunc", "nuw"): _cut,
     ("trunc", "nsw"): _cut_signed,
 }
+
+
+_PAIR = re.compile(r"i\d+ (-?\d+), i\d+ (-?\d+)")
+
+
+def range_checker(c: Compiler, inst: Inst) -> Callable[[list[Any], Machine], None] | None:
+    """The closure that checks a result against its ``range(...)`` or ``!range``, or ``None``."""
+    t = ty.scalar_of(inst.type)
+    pairs = inst.extra.get("attrs", {}).get("range") if inst.op == "call" else None
+    node = inst.extra.get("metadata", {}).get("!range")
+    if not isinstance(pairs, list) and isinstance(node, str):
+        pairs = [(int(a), int(b)) for a, b in _PAIR.findall(c.module.metadata.get(node, node))]
+    if not pairs or not isinstance(t, ty.IntType) or t.bits > 64 or inst.name is None:
+        return None
+    every, d = (1 << t.bits) - 1, c.dest(inst)
+    promised = " or ".join(f"[{low}, {high})" for low, high in pairs)
+
+    def run(r: list[Any], m: Machine) -> None:
+        value = r[d].astype(np.uint64)
+        inside = np.zeros(value.shape, bool)
+        for low, high in pairs:
+            inside |= (value - np.uint64(low & every)) & np.uint64(every) < np.uint64((high - low) & every)
+        _complain(m, inst, ~inside, f"the result is outside of {promised}, the range that is promised",
+                  "correct the range, or launch the kernel with the sizes that it was compiled for", None)  # fmt: skip
+
+    return run
 
 
 def _used(c: Compiler, inst: Inst) -> Array | None:

@@ -333,6 +333,9 @@ class InstParser(ValueParser):
             t = self.parse_type()
             if self.accept(")"):
                 return t
+            if self.kind() == "num" and self.tokens[self.index + 1][1] == "," and self.tokens[self.index + 3][1] == ")":
+                low, _, high, _ = self.number(), self.next(), self.number(), self.next()
+                return [(low, high)]
         if self.kind() == "num" and self.tokens[self.index + 1][1] == ")":
             value = self.number()
             self.expect(")")

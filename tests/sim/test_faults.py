@@ -656,6 +656,23 @@ def test_broken_no_wrap_promises_are_found_on_request() -> None:
         _fault(text, _out(), "%x = add", f"overflows, which '{flag}' promises", checks="all")
 
 
+@pytest.mark.parametrize(
+    ("value", "promised"),
+    [
+        ("%i = call range(i32 0, 10) i32 @llvm.amdgcn.workitem.id.x()", r"\[0, 10\)"),
+        ("%i = call i32 @llvm.amdgcn.workitem.id.x(), !range !7", r"\[0, 10\) or \[12, 20\)"),
+        ("%p = getelementptr i32, ptr addrspace(1) %out, i32 %t\n%j = sub i32 4, %t\n"
+         "store i32 %j, ptr addrspace(1) %p\n%i = load i32, ptr addrspace(1) %p, align 4, !range !8", r"\[-5, 5\)"),
+    ],
+)  # fmt: skip
+def test_results_outside_of_their_range_on_request(value: str, promised: str) -> None:
+    text = kernel(value + "\n" + STORE_OUT.format(value="%i").replace("%po", "%pq"))
+    text += "!7 = !{i32 0, i32 10, i32 12, i32 20}\n!8 = !{i32 -5, i32 5}\n"
+    _run(text, _out())
+    _run(text, _out(), block=10, checks="all")
+    _fault(text, _out(), "%i = ", f"the result is outside of {promised}, the range that is promised", checks="all")
+
+
 def test_readfirstlane_of_differing_values_is_a_warning_on_request() -> None:
     body = "%f = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %t)\n" + STORE_OUT.format(value="%f")
     report = _run(kernel(body), _out(), checks="all")
