@@ -8,7 +8,7 @@ from typing import Any
 from .. import intrinsics, matrix, matrix_transpose, types as ty
 from ..ir import Inst
 from ..tensor import TABLE as tensor_copies
-from . import atomic, buffer, clusters, cross, math, packed, tensor
+from . import atomic, buffer, clusters, cross, groups, math, packed, tensor
 from .forms import address_cast
 from .lower import Lowering
 from .parts import NotCovered, Part, part_types, scalar_type
@@ -203,6 +203,7 @@ TABLE: dict[str, Lower] = {
     **dict.fromkeys(tensor_copies, tensor.lower),
     **clusters.TABLE,
     **cross.TABLE,
+    **groups.TABLE,
     **packed.TABLE,
     "ldexp": _ldexp,
     "amdgcn.ldexp": _ldexp,

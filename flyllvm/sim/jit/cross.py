@@ -151,7 +151,7 @@ def zero(t: str) -> str:
     return literal_of(t, 0)
 
 
-def _per_part(b: Lowering, inst: Inst, data: int, others: list[Part], body: Callable[[Lanes], str]) -> list[Part]:
+def per_part(b: Lowering, inst: Inst, data: int, others: list[Part], body: Callable[[Lanes], str]) -> list[Part]:
     """The same step for each part of a value; its part is operand 0."""
     return [step(b, [p, *others], [p.type], lambda lanes: [body(lanes)])[0] for p in b.parts(inst.operands[data])]
 
@@ -160,7 +160,7 @@ def _readfirstlane(b: Lowering, inst: Inst) -> list[Part]:
     parts = b.parts(inst.operands[0])
     if all(p.uniform for p in parts):
         return b.renamed(parts)
-    return _per_part(b, inst, 0, [], lambda s: s.of(0, s.first()))
+    return per_part(b, inst, 0, [], lambda s: s.of(0, s.first()))
 
 
 def _readlane(b: Lowering, inst: Inst) -> list[Part]:
@@ -169,7 +169,7 @@ def _readlane(b: Lowering, inst: Inst) -> list[Part]:
         s.must_run(lane)
         return s.of(0, lane)
 
-    return _per_part(b, inst, 0, [b.part(inst.operands[1])], body)
+    return per_part(b, inst, 0, [b.part(inst.operands[1])], body)
 
 
 def _writelane(b: Lowering, inst: Inst) -> list[Part]:
@@ -190,7 +190,7 @@ def _bpermute(b: Lowering, inst: Inst) -> list[Part]:
         got = s.of(0, lane)
         return got if runs == "true" else s.select(runs, s.inputs[0].type, got, zero(s.inputs[0].type))
 
-    return _per_part(b, inst, 1, [b.part(inst.operands[0])], body)
+    return per_part(b, inst, 1, [b.part(inst.operands[0])], body)
 
 
 def _swizzle(b: Lowering, inst: Inst) -> list[Part]:
@@ -202,7 +202,7 @@ def _swizzle(b: Lowering, inst: Inst) -> list[Part]:
         got = s.of(0, lane)
         return got if runs == "true" else s.select(runs, s.inputs[0].type, got, zero(s.inputs[0].type))
 
-    return _per_part(b, inst, 0, [], body)
+    return per_part(b, inst, 0, [], body)
 
 
 def _dpp(update: bool) -> Lower:
@@ -290,7 +290,7 @@ def _permlane64(b: Lowering, inst: Inst) -> list[Part]:
         s.must_run(lane)
         return s.of(0, lane)
 
-    return _per_part(b, inst, 0, [], body)
+    return per_part(b, inst, 0, [], body)
 
 
 def _ballot(b: Lowering, inst: Inst) -> list[Part]:

@@ -80,7 +80,7 @@ def build(program: Program, block: tuple[int, int, int], dynamic_lds_bytes: int)
 
 _VARYING = (
     "readlane writelane ds.bpermute ds.swizzle mov.dpp update.dpp permlane16 permlanex16 permlane32 permlane64 ballot "
-    "inverse.ballot mbcnt.lo mbcnt.hi wave.id"
+    "inverse.ballot mbcnt.lo mbcnt.hi wave.id mov.dpp8 ds.permute permlane wave.reduce wave.shuffle"
 ).split()
 
 
