@@ -8,7 +8,7 @@ from typing import Any
 from .. import intrinsics, matrix, matrix_transpose, types as ty
 from ..ir import Inst
 from ..tensor import TABLE as tensor_copies
-from . import atomic, buffer, clusters, cross, groups, math, packed, tensor
+from . import atomic, buffer, clusters, cross, groups, math, packed, rare, tensor
 from .forms import address_cast
 from .lower import Lowering
 from .parts import NotCovered, Part, part_types, scalar_type
@@ -205,6 +205,7 @@ TABLE: dict[str, Lower] = {
     **cross.TABLE,
     **groups.TABLE,
     **packed.TABLE,
+    **rare.TABLE,
     "ldexp": _ldexp,
     "amdgcn.ldexp": _ldexp,
     "amdgcn.mbcnt.lo": _mbcnt(0),

@@ -9,8 +9,9 @@ from ..address import gep_parts
 from ..alu import INT_PREDICATES
 from ..ir import Inst
 from ..poison import shuffle_indices
-from ..values import members, signed
+from ..values import cast_address, members, signed
 from . import arith, bits
+from .arith import Fn
 from .lower import Lowering
 from .parts import NotCovered, Part, bits_of, part_types, scalar_type
 from .text import Values
@@ -70,15 +71,35 @@ def _pointer(b: Lowering, inst: Inst) -> list[Part]:
 
 
 def address_cast(b: Lowering, inst: Inst) -> list[Part]:
-    """``addrspacecast`` between memories that share addresses, or of a descriptor to a fat pointer."""
+    """``addrspacecast`` between memories that share addresses, to and from flat, or from a descriptor."""
     source, target = ty.scalar_of(inst.operands[0].type), ty.scalar_of(inst.type)
     s, t = getattr(source, "space", 0), getattr(target, "space", 0)
     parts = b.parts(inst.operands[0])
     if s == t or {s, t} <= {0, 1, 4}:
         return b.renamed(parts)
+    if t == 0 and s in (3, 5):
+        return b.each(_to_flat(cast_address(0, s, 0)), "i64", parts)
+    if s == 0 and t in (3, 5):
+        return b.each(_from_flat, "i32", parts)
     if (s, t) == (8, 7):
         return b.renamed([*parts, Part("i32", True, -1, -1, "0")])
     raise NotCovered(f"addrspacecast from {s} to {t}")
+
+
+def _to_flat(aperture: int) -> Fn:
+    """A short address as a flat one; -1 is the null of its memory."""
+
+    def run(v: Values, a: str) -> list[str]:
+        flat = v.op("or", "i64", v.cast("zext", "i32", a, "i64"), v.const("i64", aperture))
+        null = v.op("icmp eq", "i32", a, v.const("i32", -1))
+        return [v.select(null, "i64", v.const("i64", 0), flat)]
+
+    return run
+
+
+def _from_flat(v: Values, a: str) -> list[str]:
+    null = v.op("icmp eq", "i64", a, v.const("i64", 0))
+    return [v.select(null, "i32", v.const("i32", -1), v.cast("trunc", "i64", a, "i32"))]
 
 
 def _bitcast(b: Lowering, inst: Inst) -> list[Part]:

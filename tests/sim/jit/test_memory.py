@@ -125,6 +125,35 @@ def test_atomic_operations_on_buffers_whose_order_matters_are_left_to_the_first_
         simulate(kernel(body), grid=2, block=64, args=[np.zeros(64, np.int32)], checks="none", engine="jit")
 
 
+@pytest.mark.parametrize("space", [3, 5])
+def test_casts_to_flat_and_back_agree(space: int) -> None:
+    """Half of the lanes go through LDS or private memory, the others through global memory."""
+    base, index = ("@lds", "%t") if space == 3 else ("%stack", 1)
+    body = f"""\
+      %stack = alloca [4 x i32], align 4, addrspace(5)
+      %short = getelementptr i32, ptr addrspace({space}) {base}, i32 {index}
+      %own = addrspacecast ptr addrspace({space}) %short to ptr
+      %global = getelementptr i32, ptr addrspace(1) %out, i32 %t
+      %far = addrspacecast ptr addrspace(1) %global to ptr
+      %bit = and i32 %t, 1
+      %odd = icmp eq i32 %bit, 1
+      %flat = select i1 %odd, ptr %own, ptr %far
+      %v = mul i32 %t, 3
+      store i32 %v, ptr %flat, align 4
+      %r = load i32, ptr %flat, align 4
+      %back = addrspacecast ptr %own to ptr addrspace({space})
+      %a = ptrtoint ptr addrspace({space}) %back to i32
+      %none = addrspacecast ptr null to ptr addrspace({space})
+      %n = ptrtoint ptr addrspace({space}) %none to i32
+      %zero = addrspacecast ptr addrspace({space}) %none to ptr
+      %z = ptrtoint ptr %zero to i32
+      %b = add i32 %a, %n
+      %c = add i32 %b, %z
+      %sum = add i32 %r, %c
+{STORE_OUT.format(value="%sum")}"""
+    both(kernel(body, module=LDS), grid=1, block=256, args=[np.zeros(256, np.int32)])
+
+
 PARAMS = "ptr addrspace(1) %in, ptr addrspace(1) %out"
 
 
