@@ -76,6 +76,19 @@ class Buffers:
         block = next(b for b in self.blocks if b.region.start <= start < b.region.start + b.region.size)
         return self.space.data[start - HEAP_BASE : block.region.start + block.region.size - HEAP_BASE]
 
+    def broken_noalias(self, kernel: Function) -> list[str]:
+        """What is wrong with arrays that overlap and were written, although parameters say ``noalias``."""
+        said = []
+        for block in self.blocks:
+            numbers = dict.fromkeys(index for index, _, whole in block.arrays if whole)
+            marked = [f"%{kernel.params[i].name}" for i in numbers if "noalias" in kernel.params[i].attrs]
+            if block.region.written and len(numbers) > 1 and marked:
+                said.append(
+                    f"{block.region.name} overlap and are written, although {', '.join(marked)} promises noalias: LLVM "
+                    "may move accesses past each other"
+                )
+        return said
+
     def copy_back(self) -> None:
         """Writes the results of the run into the caller's arrays."""
         for block in self.blocks:

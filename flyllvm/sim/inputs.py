@@ -84,6 +84,24 @@ def check_block(program: Program, block: tuple[int, int, int], target: Target) -
             )
 
 
+def check_promised_sizes(program: Program, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+    """Refuses a launch that breaks what the kernel was compiled for: LLVM has folded these sizes into the code."""
+    kernel, name = program.kernel, program.kernel.name
+    node = kernel.attrs.get("!reqd_work_group_size", "")
+    required = tuple(map(int, re.findall(r"i\d+ (\d+)", program.module.metadata.get(node, node))))
+    if len(required) == 3 and required != block:
+        raise LaunchError(
+            f"block is {block}, @{name} was compiled for {required} (reqd_work_group_size)",
+            fix=f"launch it with block={required}",
+        )
+    most = kernel.attrs.get("amdgpu-max-num-workgroups", "").split(",")
+    if len(most) == 3 and all(p.isdecimal() for p in most) and any(g > int(p) for g, p in zip(grid, most, strict=True)):
+        raise LaunchError(
+            f"grid is {grid}, @{name} was compiled for at most ({', '.join(most)}) workgroups",
+            fix="use a smaller grid, or change its amdgpu-max-num-workgroups",
+        )
+
+
 def _flat_sizes(kernel: str, text: str) -> tuple[int, int]:
     """The least and the greatest workgroup of an ``amdgpu-flat-work-group-size``."""
     parts = text.split(",")

@@ -174,6 +174,8 @@ class Setup:
         """Writes the results into the caller's arrays and completes the report."""
         self.launch.buffers.copy_back()
         _fill(self.report, self.launch)
+        if self.launch.program.checks.global_races:
+            self.report.warnings += self.launch.buffers.broken_noalias(self.launch.program.kernel)
         races, addresses = self.launch.races, self.launch.buffers.address_of
         if races is not None:
             self.report.writers = lambda index, byte: races.writer(addresses[index] + byte)
@@ -220,6 +222,7 @@ def prepare(
     program = compiled(ir_text, inputs.name(kernel), target, str(source_name), checks, fusing, wave_size)
     chip = program.target
     inputs.check_block(program, items, chip)
+    inputs.check_promised_sizes(program, dims, items)
     args, formats = _with_printf_buffer(program, ir_text, args)
     arguments.check_count(program.kernel, args)
     buffers = arguments.Buffers(program.kernel, args, program.constants, program.addresses)

@@ -656,6 +656,20 @@ def test_broken_no_wrap_promises_are_found_on_request() -> None:
         _fault(text, _out(), "%x = add", f"overflows, which '{flag}' promises", checks="all")
 
 
+def test_arrays_that_overlap_against_noalias_are_a_warning_on_request() -> None:
+    params = "ptr addrspace(1) noalias %in, ptr addrspace(1) %out"
+    body = "%pi = getelementptr i32, ptr addrspace(1) %in, i32 %t\n%x = load i32, ptr addrspace(1) %pi\n"
+    body = kernel(body + STORE_OUT.format(value="%x"), params)
+    both = np.zeros(512, np.uint32)
+    said = _run(body, [both[:256], both[:256]], checks="all").warnings
+    assert len(said) == 1 and said[0].startswith(
+        "argument 0 %in / argument 1 %out overlap and are written, although %in"
+    )
+    assert not _run(body, [both[:256], both[256:]], checks="all").warnings
+    assert not _run(body.replace("noalias ", ""), [both[:256], both[:256]], checks="all").warnings
+    assert not _run(body, [both[:256], both[:256]]).warnings
+
+
 @pytest.mark.parametrize(
     ("value", "promised"),
     [

@@ -62,6 +62,17 @@ def test_what_is_meant_is_taken() -> None:
         _run(checks="most")
 
 
+def test_sizes_that_a_kernel_was_compiled_for_are_kept() -> None:
+    required = TEXT.replace(")  {", ") !reqd_work_group_size !3 {") + "!3 = !{i32 32, i32 2, i32 1}\n"
+    _run(required, block=(32, 2))
+    with pytest.raises(LaunchError, match=r"block is \(64, 1, 1\), @k was .*\n.*launch it with block=\(32, 2, 1\)"):
+        _run(required)
+    most = TEXT.replace(")  {", ') "amdgpu-max-num-workgroups"="2,1,1" {')
+    _run(most, grid=2)
+    with pytest.raises(LaunchError, match=r"grid is \(3, 1, 1\), @k .*at most \(2, 1, 1\)(?s:.*)use a smaller grid"):
+        _run(most, grid=3)
+
+
 # ---- the chip that a module was compiled for
 
 WAVES = kernel(
