@@ -11,7 +11,7 @@ from .debug_info import DebugInfo
 from .function import RESERVED, FunctionBuilder
 from .levers import mark_folded, mark_large_tile
 from .lower import Lowering, Pointer
-from .module import ModuleBuilder, quoted
+from .module import ModuleBuilder, check_name, quoted
 from .options import Options
 
 TYPE_CHECKING = False
@@ -51,12 +51,14 @@ def emit_module(module: Module, target: Target, options: Options | None = None) 
         flags = [*flags, 'i32 2, !"Debug Info Version", i32 3', 'i32 7, !"Dwarf Version", i32 5']
     if flags:
         out.named["llvm.module.flags"] = [out.node(f) for f in flags]
-    names: set[str] = set()
     carried = 0
     for kernel in module.kernels:
-        if kernel.name in names:
-            raise CodegenError(f"two kernels are called {kernel.name}", _where(kernel), "give each kernel its own name")
-        names.add(kernel.name)
+        text = f"@{quoted(kernel.name)}"
+        if text in out.taken:
+            raise CodegenError(f"two globals are called {kernel.name}", _where(kernel), "give each kernel its own name")
+        check_name(kernel.name, _where(kernel))
+        out.taken.add(text)
+    for kernel in module.kernels:
         carried = max(carried, _emit_kernel(out, kernel, target, options))
     out.check_lds()
     text = mark_large_tile(out.text(module.kernels[0].name), carried)

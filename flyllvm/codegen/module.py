@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import FlyError, TargetError
+from ..errors import CodegenError, FlyError, TargetError
 from ..ir import lltype as ll
 from .debug_info import escape
 from .intrinsics import IntrinsicCall, check_call
@@ -46,6 +46,16 @@ class LdsGlobal:
         self.loc = loc
 
 
+def check_name(name: str, where: object) -> None:
+    """Refuses the name of a kernel or an LDS allocation that LLVM keeps for itself.
+
+    Raises:
+        CodegenError: It does.
+    """
+    if name.startswith("llvm."):
+        raise CodegenError(f"the name {name}: LLVM keeps names that begin with llvm. for itself", where, "rename it")
+
+
 class ModuleBuilder:
     """What the kernels of a module share.
 
@@ -53,13 +63,15 @@ class ModuleBuilder:
         facts: Facts about the kernel being emitted.
         folded: Accesses in loops whose address the instruction itself adds up from parts, see `levers`.
         formats: What the kernels print, each once.
+        taken: Operand texts of globals that are no LDS allocations.
         known_align: Alignment in bytes of base pointers, by operand text.
         whole: Accesses in loops whose address is computed for each lane.
     """
 
     __slots__ = (
         "_nodes", "backend", "calls", "debug", "dynamic", "facts", "folded", "formats", "functions", "groups",
-        "known_align", "lds", "named", "nodes", "options", "target", "whole",
+        "known_align", "lds", "named", "nodes", "options", "taken", "target",
+        "whole",
     )  # fmt: skip
 
     def __init__(self, backend: Backend, target: Target, options: Options) -> None:
@@ -72,6 +84,7 @@ class ModuleBuilder:
         self.functions: list[str] = []
         self.calls: dict[tuple[str, LLTypes], IntrinsicCall] = {}
         self.lds: dict[str, LdsGlobal] = {}
+        self.taken = {DYNAMIC_LDS}
         self.dynamic = 0
         self.known_align: dict[str, int] = {}
         self.groups: dict[str, int] = {}
@@ -111,11 +124,11 @@ class ModuleBuilder:
         """A static LDS allocation; returns its operand text."""
         kernel = self.facts.name if self.facts is not None else ""
         name = symbol or f"{kernel}.lds"
-        taken, n = name, 0
-        while f"@{quoted(taken)}" in self.lds:
+        check_name(name, loc)
+        text, n = f"@{quoted(name)}", 0
+        while text in self.lds or text in self.taken:
             n += 1
-            taken = f"{name}.{n}"
-        text = f"@{quoted(taken)}"
+            text = f"@{quoted(f'{name}.{n}')}"
         self.lds[text] = LdsGlobal(size, align, kernel, loc)
         self.known_align[text] = align
         return text
@@ -227,8 +240,6 @@ class ModuleBuilder:
 
 
 def _not_constant(name: str, index: int, loc: Location) -> FlyError:
-    from ..errors import CodegenError
-
     return CodegenError(
         f"operand {index} of llvm.{name} is a run-time value, but the instruction holds it as an immediate",
         loc if loc.frames else None,

@@ -16,7 +16,7 @@ from flyllvm.errors import CodegenError, TargetError
 from flyllvm.ir import types as t
 from flyllvm.ir.core import Kernel, Module
 from flyllvm.ir.location import Frame, Location
-from tests.codegen.kernels import GFX942, HERE, Making, build, filecheck
+from tests.codegen.kernels import GFX942, HERE, Making, build, filecheck, kernel
 
 
 def stores(k: Making) -> None:
@@ -315,3 +315,33 @@ def test_the_loader_sees_the_block_size_and_the_static_lds() -> None:
     info = inspect(link(compile_llvm(text, GFX942).object)).kernels["k"]
     assert info.lds_bytes == 1024 and info.max_workgroup_size == 256
     assert info.vgpr_spill_count == 0 and info.scratch_bytes == 0
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def named(name: str, symbol: str | None = None) -> Kernel:
+    with kernel(name, GFX942) as k:
+        lds = k.b.shared(t.F32, 256, symbol=symbol) if symbol else k.ptr("p")
+        k.b.ptr_store(k.b.constant(1.0, t.F32), lds)
+    return k.kernel
+
+
+def test_lds_makes_way_for_a_kernel_of_its_name() -> None:
+    text = emit_module(Module([named("a", "tile"), named("tile", "tile")]), GFX942)
+    assert "@tile.1 = internal addrspace(3) global" in text and "@tile.2 = internal addrspace(3) global" in text
+    assert "amdgpu_kernel void @tile(" in text
+
+
+@pytest.mark.parametrize(
+    ("kernels", "said"),
+    [
+        ([("a", None), ("a", None)], "two globals are called a"),
+        ([("flyllvm.dynamic_lds", None)], "two globals are called flyllvm.dynamic_lds"),
+        ([("llvm.sqrt", None)], "the name llvm.sqrt: LLVM keeps names"),
+        ([("a", "llvm.used")], "the name llvm.used: LLVM keeps names"),
+    ],
+)
+def test_names_that_clash_are_refused(kernels: list[tuple[str, str | None]], said: str) -> None:
+    with pytest.raises(CodegenError, match=rf"{said}(?s:.)*fix: (rename it|give each kernel its own name)"):
+        emit_module(Module([named(*k) for k in kernels]), GFX942)
