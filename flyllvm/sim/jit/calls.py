@@ -9,6 +9,7 @@ from .. import intrinsics, matrix, matrix_transpose, types as ty
 from ..ir import Inst
 from ..tensor import TABLE as tensor_copies
 from . import atomic, buffer, clusters, cross, groups, math, packed, rare, tensor
+from .control import SignalStep
 from .forms import address_cast
 from .lower import Lowering
 from .parts import NotCovered, Part, part_types, scalar_type
@@ -71,6 +72,12 @@ def _constant(value: Callable[[Lowering], int]) -> Lower:
 
 def _nothing(b: Lowering, inst: Inst) -> None:
     return None
+
+
+def _signal(b: Lowering, inst: Inst) -> None:
+    """``s.barrier.signal``: nothing where the wait follows in the same node."""
+    if b.splits:
+        b.add(SignalStep())
 
 
 def _first(b: Lowering, inst: Inst) -> list[Part]:
@@ -169,7 +176,7 @@ def _buffer(fn: Callable[..., Any], structured: bool) -> Lower:
 
 _NO_OPS = (
     "amdgcn.s.waitcnt amdgcn.s.wait.dscnt amdgcn.s.wait.loadcnt amdgcn.s.wait.storecnt amdgcn.s.wait.asynccnt "
-    "amdgcn.s.wait.tensorcnt amdgcn.wait.asyncmark amdgcn.asyncmark amdgcn.s.barrier.signal amdgcn.s.setreg"
+    "amdgcn.s.wait.tensorcnt amdgcn.wait.asyncmark amdgcn.asyncmark amdgcn.s.setreg"
 ).split()
 
 TABLE: dict[str, Lower] = {
@@ -181,6 +188,7 @@ TABLE: dict[str, Lower] = {
         "ptr.annotation threadlocal.address arithmetic.fence".split(),
         _first,
     ),
+    "amdgcn.s.barrier.signal": _signal,
     "amdgcn.wave.id": _wave_id,
     "amdgcn.wavefrontsize": _constant(lambda b: b.program.target.wave_size),
     "is.constant": _constant(lambda b: 0),

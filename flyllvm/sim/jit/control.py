@@ -9,13 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..cfg import Node
+from ..cfg import WHOLE_BARRIER, Node
 from .gen import Gen
 from .lower import Lowering, incoming
 from .parts import Part
-from .steps import load_lanes, store_lanes
+from .steps import Step, load_lanes, store_lanes
 from .text import WIDTH
 from .uniform import Divergence
+
+
+class SignalStep(Step):
+    """The signal of a barrier by all live lanes."""
+
+    __slots__ = ()
+
+    def emit(self, g: Gen) -> None:
+        """Writes the step."""
+        w, good = g.w, g.w.fresh("signal")
+        free = w.emit(f"xor i1 {w.emit('load i1, ptr %signalled')}, true")
+        if g.masked:
+            free = w.emit(f"and i1 {free}, {g.nobody_waits()}")
+        w.branch(free, good, "strange")
+        w.start(good)
+        w.do("store i1 true, ptr %signalled")
 
 
 class Control:
@@ -37,8 +53,10 @@ class Control:
         self.arm_slot = g.room(g.lanes // 8)
         self.rest_slot = g.room(g.lanes // 8)
         self.width = -(-max(1, len(targets)) // 64) * 64
-        self.bits = f"i{self.width}"
+        self.bits = g.pending = f"i{self.width}"
         g.entry.append(f"  %pending = alloca {self.bits}, align 16")
+        if b.splits:
+            g.entry.append("  %signalled = alloca i1, align 1")
 
     # ---- the end of a node
 
@@ -59,13 +77,20 @@ class Control:
     def _barrier(self, node: Node) -> None:
         """All live lanes must be here: what is more involved is left to the NumPy engine."""
         g, following = self.g, f"node{node.successors[0].index}"
+        if self.b.splits:
+            waits = node.end.callee != WHOLE_BARRIER
+            was = g.w.emit("load i1, ptr %signalled")
+            good = g.w.fresh("matched")
+            g.w.branch(was if waits else g.w.emit(f"xor i1 {was}, true"), good, "strange")
+            g.w.start(good)
+            g.w.do("store i1 false, ptr %signalled")
         if g.masked:
             g.w.branch(self._nobody_waits(), following, "strange")
         else:
             g.w.go(following)
 
     def _nobody_waits(self) -> str:
-        return self.g.w.emit(f"icmp eq {self.bits} {self.g.w.emit(f'load {self.bits}, ptr %pending')}, 0")
+        return self.g.nobody_waits()
 
     def _choice(self, node: Node) -> None:
         g, end = self.g, node.end

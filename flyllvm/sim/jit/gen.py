@@ -22,6 +22,7 @@ class Gen:
         functions: Lines of the functions it calls, by name.
         end: Bytes of the register file so far.
         counters: Offset in the control block of the counters of clipped lanes.
+        pending: Type of the set of nodes that lanes wait for.
     """
 
     def __init__(self, lanes: int, block: int, wave_size: int) -> None:
@@ -37,6 +38,7 @@ class Gen:
         self.functions: dict[str, list[str]] = {}
         self.clipped: dict[Inst, int] = {}
         self.counters = 0
+        self.pending = ""
 
     # ---- places
 
@@ -107,6 +109,10 @@ class Gen:
         value, vector = self.scalar(part), f"<{WIDTH} x {part.type}>"
         one = self.w.emit(f"insertelement {vector} poison, {part.type} {value}, i64 0")
         return self.w.emit(f"shufflevector {vector} {one}, {vector} poison, <{WIDTH} x i32> zeroinitializer")
+
+    def nobody_waits(self) -> str:
+        """Whether all live lanes run in this node."""
+        return self.w.emit(f"icmp eq {self.pending} {self.w.emit(f'load {self.pending}, ptr %pending')}, 0")
 
     # ---- counters
 

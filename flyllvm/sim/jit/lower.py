@@ -36,6 +36,7 @@ class Lowering:
         flush, saturates: The kernel flushes denormal floats; runs with MODE.FP16_OVFL.
         used: Names of values that an instruction reads.
         warnings: Node, instruction and text of what the report warns of where the node runs.
+        splits: A barrier is signalled in another node than it is waited for, so that the code keeps track of it.
         global_atomics: Classes of the atomic operations on global memory so far.
     """
 
@@ -54,6 +55,7 @@ class Lowering:
         self.known: dict[str, Part] = {}
         self.warnings: list[tuple[int, Inst, str]] = []
         self.global_atomics: set[str] = set()
+        self.splits = any(len(_signals(node)) != _waits(node) for node in nodes)
         insts = [i for n in nodes for i in (*n.phis, *n.insts, n.end)]
         self.used = {o.name for i in insts for o in i.operands if isinstance(o, Reg)}
 
@@ -103,14 +105,11 @@ class Lowering:
                 self.read(self.parts(incoming(phi, node)), END)
 
     def _check_barrier(self, node: Node) -> None:
-        """The barrier of all waves, whole, or signalled and waited for in one node."""
-        signals = [i for i in node.insts if (i.callee or "").startswith("llvm.amdgcn.s.barrier.signal")]
-        waits = node.end.op == "call" and node.end.callee != WHOLE_BARRIER
-        if len(signals) != waits:
-            raise NotCovered("a split barrier whose signal is in another block than its wait")
+        """Only the barrier of all waves, whole or split."""
+        signals, waits = _signals(node), _waits(node)
         for inst in (*signals, *([node.end] if waits else [])):
             number = self.literal(inst.operands[0])
-            if number is None or signed(number, 16) != -1:
+            if number is None or signed(number, 16) != -1 or ".isfirst" in (inst.callee or ""):
                 raise NotCovered(f"@{inst.callee} of another barrier than that of the workgroup")
 
     # ---- parts
@@ -243,6 +242,14 @@ class Lowering:
             result = fn(self, inst)
         if inst.name is not None and result is not None:
             self.values[inst.name] = result
+
+
+def _signals(node: Node) -> list[Inst]:
+    return [i for i in node.insts if (i.callee or "").startswith("llvm.amdgcn.s.barrier.signal")]
+
+
+def _waits(node: Node) -> bool:
+    return node.end.op == "call" and node.end.callee != WHOLE_BARRIER
 
 
 def incoming(phi: Inst, node: Node) -> Operand:

@@ -259,5 +259,7 @@ class _Builder:
                 w.declared["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"] = None
                 w.do(f"call void @llvm.memset.p0.i64(ptr {w.at('%rf', offset)}, i8 0, i64 {size}, i1 false)")
         w.do(f"store {control.bits} 0, ptr %pending")
+        if self.b.splits:
+            w.do("store i1 false, ptr %signalled")
         whole = f"i{g.lanes}"
         w.do(f"store {whole} {(1 << self.block_lanes) - 1}, ptr {w.at('%rf', g.mask_slot)}, align 8")
