@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import SimError
 from ..target import Target
-from . import dma, layout_lds, ordering, poison, types as ty, watch
+from . import dma, layout_lds, ordering, poison, types as ty, unwritten, watch
 from .cfg import Node, build_graph, inline_calls
 from .checks import DEFAULT_CHECKS, Checks
 from .ir import Const, Function, Inst, Module, Operand, Reg
@@ -47,6 +47,7 @@ class Program:
         poison_template: Poison masks of constants.
         insts: All instructions, by their ``id``.
         lds_granule: Bytes that divide size and alignment of every LDS access.
+        unwritten_waits: Loads (by ``id``) whose value is used elsewhere only, see `unwritten`.
         frame_bytes: Bytes of private memory of a lane.
         host_code: Code of the second engine by block and dynamic LDS, or the error that says why there is none.
         numpy_seconds: Time that this kernel ran on the NumPy engine.
@@ -72,6 +73,7 @@ class Program:
         self.orders = True
         self.cluster = (1, 1, 1)
         self.origins: Plan | None = None
+        self.unwritten_waits: frozenset[int] = frozenset()
         self.frame_bytes = 0
         self.frame_regions: list[Region] = []
         self.barrier_nodes: frozenset[int] = frozenset()
@@ -223,6 +225,7 @@ class Compiler:
         program.has_clock = any(i.callee in hardware.CLOCKS for i in program.insts)
         program.has_dma = any(dma.is_dma(i) for i in program.insts)
         program.dma_kind = np.array([dma.kind_of(i) for i in program.insts], np.int8)
+        program.unwritten_waits = frozenset(i.id for i in program.insts if unwritten.waits_for_use(self, i))
         program.narrow = np.array([ordering.is_narrow(i) for i in program.insts], bool)
         program.has_atomics = any(ordering.is_atomic(i) for i in program.insts)
         program.orders = self.checks.lds or self.checks.global_races

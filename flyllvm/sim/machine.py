@@ -14,6 +14,7 @@ from .memory import Space
 from .origins import TracedSpace
 from .shadow import Shadow
 from .sync import WORKGROUP, Sync
+from .unwritten import Unwritten
 from .values import Array, merge
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Machine:
         covering: All live lanes run now, so that results need no merging with old ones.
         full: Every position of ``shape`` runs now, so that memory operations need no mask.
         live: Lanes that have not returned.
+        unwritten: Values that were read from LDS before anyone wrote it.
     """
 
     def __init__(self, program: Program, launch: Launch, first_group: int, groups: int) -> None:
@@ -62,6 +64,7 @@ class Machine:
         self.turns = 0
         self.writes = 0
         self.watch = watch.Watch()
+        self.unwritten = Unwritten()
         self.sync = Sync(groups, launch.waves)
         self.barriers = barriers.Barriers(groups, launch.waves)
         self.cluster = ClusterBarrier(self, program.cluster) if program.cluster != (1, 1, 1) else None
@@ -107,11 +110,13 @@ class Machine:
         """Counts a node that is about to run.
 
         Raises:
-            SimError: The kernel does not end.
+            SimError: The kernel does not end, or the node uses what was read before it was written.
         """
         self.steps += 1
         if self.steps % watch.STEPS == 0:
             self.watch.look(self, node)
+        if self.unwritten.values:
+            self.unwritten.check(self, node)
         counts = self.launch.counts[node.node.index]
         counts[0] += 1
         counts[1] += self.active

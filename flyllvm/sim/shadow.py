@@ -15,6 +15,7 @@ import numpy as np
 
 from .race_fault import ATOMIC, DMA, FIXES, SEVERAL, WAVE_BITS, Who, lanes_of, report_lanes, report_race
 from .sync import ASYNC, SEGMENT, Sync
+from .unwritten import FIX
 from .values import Array
 
 if TYPE_CHECKING:
@@ -91,10 +92,15 @@ class Shadow:
     def check_written(self, m: Machine, inst: Inst, index: Array, who: Who | None = None) -> Array:
         """Finds uninitialised granules among those that are read; gives the stamps of their last writes."""
         written: Array = self.written.take(index, mode="clip")
+        waits = inst.id in m.program.unwritten_waits
+        if waits and m.unwritten.values:
+            m.unwritten.forget(m, m.program.slots[inst.name or ""])
         if int(written.min()) == 0:
             bad = written == 0
-            m.fault(inst, f"read of uninitialised {m.lds_name(index, bad)}", lanes_of(m, bad, index, who),
-                    "write it first (LDS has no defined content at the start of a workgroup)")  # fmt: skip
+            what, lanes = m.lds_name(index, bad), lanes_of(m, bad, index, who)
+            if not waits:
+                m.fault(inst, f"read of uninitialised {what}", lanes, FIX)
+            m.unwritten.note(m, inst, what, lanes)
         return written
 
     def on_read(

@@ -49,6 +49,8 @@ def _move(c: Compiler, node: Node, successor: Node) -> Move | None:
 
     def move(r: list[Any], m: Machine, mask: Array | None) -> None:
         values = [r[s] for _, s in pairs]
+        if m.unwritten.values:
+            m.unwritten.move(pairs, mask, m)
         if mask is None:
             for (d, _), value in zip(pairs, values, strict=True):
                 r[d] = value
