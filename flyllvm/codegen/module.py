@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import CodegenError, FlyError, TargetError
 from ..ir import lltype as ll
+from ..ir.ops_fly import DYNAMIC_LDS_ALIGN
 from .debug_info import escape
 from .intrinsics import IntrinsicCall, check_call
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Name of the LDS that is given at launch.
 DYNAMIC_LDS = "@flyllvm.dynamic_lds"
-#: Alignment of it, in bytes.  Source: FlyDSL's contract for get_dyn_shared.
-DYNAMIC_ALIGN = 1024
 # An LDS allocation is aligned up to this many bytes to make swizzles cheap; beyond it, padding would cost more.
 _MAX_RAISED_ALIGN = 8192
 WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._$-")
@@ -135,7 +134,7 @@ class ModuleBuilder:
 
     def use_dynamic_lds(self) -> str:
         """The LDS that is given at launch; returns its operand text."""
-        self.dynamic = max(self.dynamic, DYNAMIC_ALIGN)
+        self.dynamic = max(self.dynamic, DYNAMIC_LDS_ALIGN)
         self.known_align[DYNAMIC_LDS] = self.dynamic
         return DYNAMIC_LDS
 

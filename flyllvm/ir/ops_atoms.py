@@ -30,6 +30,9 @@ class MakeCopyAtom(Op):
         r = self.results[0].type
         if not isinstance(r, t.CopyAtomType) or r.val_bits != self.attrs.get("valBits"):
             raise self.fail(f"valBits {self.attrs.get('valBits')} for {r}", "use the width of the type, in bits")
+        if r.val_bits < 1 or r.op.bit_size % r.val_bits:
+            what = f"{r}: {r.op.bit_size} bits are no whole number of values of {r.val_bits} bits"
+            raise self.fail(what, "use the width of an element, or a divisor of the atom's")
 
 
 @op

@@ -12,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: Alignment of the LDS that is given at launch, in bytes.  Source: FlyDSL's contract for get_dyn_shared.
+DYNAMIC_LDS_ALIGN = 1024
+
 
 def pointer_of(o: Op, index: int) -> t.PtrType:
     """The pointer type of an operand."""
@@ -219,6 +222,8 @@ class MakePtr(Op):
                 raise self.fail(f"allocBytes {size!r}", "allocate at least one byte")
             if not isinstance(align, int) or align < 1 or align & (align - 1):
                 raise self.fail(f"allocAlign {align!r}", "use a power of two, in bytes")
+            if r.align > align:
+                raise self.fail(f"{r} for an allocation aligned to {align} bytes", "raise allocAlign, or promise less")
             if self.operands or not isinstance(self.attrs.get("symbol", ""), str):
                 raise self.fail(f"symbol {self.attrs.get('symbol')!r}", "give the allocation a name, and no operands")
         elif r.space == "buffer_desc":
@@ -247,6 +252,9 @@ class GetDynShared(Op):
         r = self.results[0].type
         if not isinstance(r, t.PtrType) or r.space != "shared":
             raise self.fail(f"result {r}", "the result is a shared pointer")
+        if r.align > DYNAMIC_LDS_ALIGN:
+            what = f"{r}: the LDS given at launch is aligned to {DYNAMIC_LDS_ALIGN} bytes"
+            raise self.fail(what, "promise no more than that")
 
 
 @op

@@ -220,6 +220,26 @@ RULES = [
     ("%0 = fly.get_iter(%m) : (MEM) -> i32", "gives i32", "the result is PTR"),
     ("%0 = fly.get_iter(%i) : (i32) -> i32", "operand 0 is i32", "pass a memref"),
     ("%0 = fly.make_ptr {allocBytes = 0, allocAlign = 4} : LDS", "allocBytes 0", "at least one byte"),
+    (
+        "%0 = fly.make_ptr {allocBytes = 64, allocAlign = 4} : !fly.ptr<f16, shared, align<16>>",
+        "for an allocation aligned to 4 bytes",
+        "raise allocAlign",
+    ),
+    (
+        "%0 = fly.get_dyn_shared : !fly.ptr<f16, shared, align<2048>>",
+        "given at launch is aligned to 1024 bytes",
+        "promise no more",
+    ),
+    (
+        "%0 = fly.make_copy_atom {valBits = 24 : i32} : !fly.copy_atom<!fly.universal_copy<64>, 24>",
+        "64 bits are no whole number of values of 24 bits",
+        "use the width of an element",
+    ),
+    (
+        "%0 = fly.make_copy_atom {valBits = 0 : i32} : !fly.copy_atom<!fly.universal_copy<64>, 0>",
+        "values of 0 bits",
+        "use the width of an element",
+    ),
     ("%0 = fly.make_ptr {allocBytes = 4, allocAlign = 3} : LDS", "allocAlign 3", "use a power of two"),
     ("%0 = fly.make_ptr {allocBytes = 4, allocAlign = 4, symbol = 1} : LDS", "symbol 1", "a name"),
     (
