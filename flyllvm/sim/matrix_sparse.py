@@ -19,8 +19,9 @@ Lane formulas:
 
 The published table leaves the map of A to the manual; the integer rows of swmmac, the doubled rows of gfx950 and all
 rows of gfx1250 are not in it.  AMD's public emulator has the same pairing of A with B in all of them, up to a K order
-that A and B share.  Public sources contradict each other on the index of gfx1250: an index in the lane of its value is
-assumed, and the machine warns.
+that A and B share.  Public sources contradict each other on the index of gfx1250, and so does the CDNA5 ISA manual
+itself: its words (7.12.3) have an index in the lane of its value, which is assumed and which the machine warns of; an
+expression in 7.12.4 takes the lane from bit 5 of the column.
 
 Source: CDNA3 and CDNA4 ISA manuals, "Sparse Matrices" (index layouts, CBSZ and ABID); RDNA4 ISA manual, SWMMAC.
 """
