@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _STRIPES, _MOST_GROUPS = 16, 64
 # Steps of a lane for each byte of global memory below which copying and comparing that memory takes longer.
 _LEAST_WORK = 16
+# What all copies of global memory may take.
+_MOST_BYTES = 1 << 31
 # Bytes of memory that are compared at once: they stay in the cache.
 _BLOCK_BYTES = 1 << 18
 
@@ -30,7 +32,8 @@ _BLOCK_BYTES = 1 << 18
 def useful(wanted: int, code: HostCode, launch: Launch, groups: int) -> int:
     """Number of threads for a launch, which must not depend on how long something took."""
     short = code.length and code.length * groups * launch.block_lanes < _LEAST_WORK * launch.heap.data.size
-    return 1 if code.alone or short else max(1, min(wanted, groups))
+    fitting = _MOST_BYTES // max(1, launch.heap.data.size)
+    return 1 if code.alone or short else max(1, min(wanted, groups, fitting))
 
 
 class Plan:

@@ -177,6 +177,17 @@ def test_short_kernels_run_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (out == np.arange(out.size)).all() and set(jobs.counts) == {1}
 
 
+def test_copies_of_large_memories_limit_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, jobs = np.zeros(64 * 40, np.int32), Jobs(monkeypatch)
+    monkeypatch.setattr(threads, "_MOST_BYTES", 3 * 40_000)
+    run(SUMS, 8, 40, [out])
+    assert set(jobs.counts) <= {2, 3, 4, 5, 6}
+    monkeypatch.setattr(threads, "_MOST_BYTES", 1000)
+    jobs.counts.clear()
+    run(SUMS, 8, 40, [out])
+    assert set(jobs.counts) == {1}
+
+
 def test_the_number_of_threads_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     out, jobs = np.zeros(64 * 40, np.int32), Jobs(monkeypatch)
     monkeypatch.delenv("FLYLLVM_SIM_THREADS", raising=False)
