@@ -56,13 +56,16 @@ class Alloca(Op):
     arity = (0, 0, 1, 0)
 
     def verify(self) -> None:
-        from ..layout import is_static
+        from ..layout import Layout, get_leaves, is_static
 
         r = self.results[0].type
         if not isinstance(r, t.MemRefType) or r.space != "register":
             raise self.fail(f"result {r}", "register memory is a memref in space 'register'")
         if not is_static(r.layout):
             raise self.fail(f"layout {r.layout} has run-time leaves", "register memory has a static layout")
+        plain = isinstance(r.layout, Layout) and all(type(d) is int and d >= 0 for d in get_leaves(r.layout.stride))
+        if not plain:
+            raise self.fail(f"layout {r.layout}", "register memory has a plain layout with strides of at least 0")
 
 
 @op

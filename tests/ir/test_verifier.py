@@ -279,6 +279,9 @@ RULES = [
         "result !fly.memref<f16, shared, 4:1>",
         "in space 'register'",
     ),
+    ("%0 = fly.memref.alloca : !fly.memref<f16, register, 4:-1>", "layout 4:-1", "strides of at least 0"),
+    ("%0 = fly.memref.alloca : !fly.memref<f16, register, (2,2):(1E0,1E1)>", "layout (2,2)", "a plain layout"),
+    ("%0 = fly.memref.alloca : !fly.memref<f16, register, S<1,1,1> o 0 o 4:1>", "layout S<1,1,1>", "a plain layout"),
     (
         "%0 = fly.memref.alloca : !fly.memref<f16, register, ?:1>",
         "has run-time leaves",
