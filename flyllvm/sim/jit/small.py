@@ -160,12 +160,13 @@ def _up(b: Lowering, up: Up, operands: list[list[Part]]) -> list[Part]:
 
 
 def _lane_scaled(b: Lowering, prepared: LaneScaled, operands: list[list[Part]]) -> list[Part]:
-    """Scales from other lanes: a wave in which one does not run is left to the first engine."""
+    """Scales from other lanes: where one does not run and may have another scale, the first engine takes over."""
     source, (scale,) = operands
     lanes, places = [int(x) for x in prepared.lanes], [8 * int(x) for x in prepared.bytes]
 
     def body(s: cross.Lanes) -> list[str]:
-        s.whole_wave()
+        if scale.literal is None:
+            s.whole_wave()
         w = s.g.w
         word = s.wide(0, s.of(0, s.in_wave(s.table(lanes))))
         byte = w.emit(f"and i64 {w.emit(f'lshr i64 {word}, {s.table(places)}')}, 255")

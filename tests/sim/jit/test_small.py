@@ -77,6 +77,14 @@ def test_conversions_agree(processor: str) -> None:
         both(text, grid=1, block=LANES, args=args, target=processor)
 
 
+def test_a_constant_scale_is_that_of_lanes_that_do_not_run_too() -> None:
+    rows = [row for row in signatures("gfx1250") if row[0].startswith("llvm.amdgcn.cvt.scale.pk8.f32.")]
+    text, args = kernel_of([(re.sub(r"i32 \{1\}", "i32 130", t), result, types[:1])
+                            for t, result, types in rows_of(rows)])  # fmt: skip
+    assert text.count("i32 130") >= 3
+    both(text, grid=1, block=100, args=args, target="gfx1250")
+
+
 def finite(value: np.ndarray) -> np.ndarray:
     """The array with large numbers for infinities, as no program knows what becomes of those."""
     if value.dtype.kind == "f":
