@@ -14,7 +14,7 @@ E5M3 has no sign: 5 bits of exponent with bias 15, 3 of mantissa, and code 255 a
 what is beyond 114688 becomes NaN.  The second value of a stochastic pack rounds with the next V_PRNG_B32 word.
 
 Source: description of MLIR's ``amdgpu.scaled_ext_packed_matrix`` and the encoding of its selector; AMD's public
-emulator of gfx1250 (E5M3, the second random word).  No public ISA manual was at hand, nothing was run on the chip.
+emulator of gfx1250 (E5M3, the second random word).  None of it is from an ISA manual, nothing was run on the chip.
 """
 
 from __future__ import annotations

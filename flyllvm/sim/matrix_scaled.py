@@ -19,7 +19,7 @@ public emulator).  Unscaled products of an 8-bit with a narrower format on gfx12
 refused.
 
 Source: CDNA4 ISA manual 7.1.5 and 7.2; LLVM 22 instruction selection (constant zero scales, found by experiment); the
-gfx1250 maps are those of compilers and libraries, no public manual was at hand.
+gfx1250 maps are those of compilers and libraries, not those of an ISA manual.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and writes at its own LDS address, so the destination may be swizzled, unlike th
 
 Nothing waits for the data, not even in this wave: ``fx.rocdl.s_wait_asynccnt`` before the barrier that shows it.
 
-Source: LLVM IntrinsicsAMDGPU, ``global_load_async_to_lds``.  No public ISA manual was at hand.
+Source: LLVM IntrinsicsAMDGPU, ``global_load_async_to_lds``.  None of it is from an ISA manual.
 """
 
 from __future__ import annotations

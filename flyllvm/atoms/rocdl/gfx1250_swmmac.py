@@ -13,7 +13,7 @@ A 32-bit index compiles for K = 128 too, but the instruction reads 64 bits of re
 result of an f32 accumulator has no row: LLVM's intrinsic returns it in the registers of the accumulator.
 
 Source: LLVM IntrinsicsAMDGPU; the rule of ``gfx120x.swmmac`` for the layouts: A as a dense operand of depth K/2, B in
-chunks of twice as many.  No public ISA manual was at hand; cycles are unknown.
+chunks of twice as many.  None of it is from an ISA manual; cycles are unknown.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ The 32x16x128 row rests on one other compiler.
 ``fly_rocdl.gfx1250.wmma<16x16x32, (bf16, bf16) -> f32, result = bf16>`` adds an f32 C and rounds D to bf16.
 
 Source: LLVM IntrinsicsAMDGPU and its scheduling model (cycles are from the model, not measured); layouts published by
-compilers and libraries.  No public ISA manual was at hand.
+compilers and libraries.  None of it is from an ISA manual.
 """
 
 from __future__ import annotations
