@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes flyllvm/codegen/intrinsics.txt.gz, the signatures of the AMDGPU intrinsics of LLVM 22.1.
+"""Writes flyllvm/codegen/intrinsics.txt, the signatures of the AMDGPU intrinsics of LLVM 22.1.
 
 Usage: make_intrinsic_table.py INTRINSICS.json.gz
 
@@ -25,7 +25,7 @@ LACKING = {
     "llvm.amdgcn.cvt.scalef32.": {"gfx90a", "gfx942"},
     "llvm.amdgcn.exp.": {"gfx942", "gfx950"},
 }
-OUT = Path(__file__).parents[1] / "flyllvm" / "codegen" / "intrinsics.txt.gz"
+OUT = Path(__file__).parents[1] / "flyllvm" / "codegen" / "intrinsics.txt"
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def main() -> int:
         imms = ",".join(map(str, e["immargs"]))
         lines.append("\t".join([e["name"], e["signature"].replace(" immarg", ""), imms, f"{mask:x}", pure]))
     # mtime 0: the same table gives the same bytes.
-    OUT.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0))
+    OUT.write_bytes(("\n".join(lines) + "\n").encode("ascii"))
     print(f"{OUT.name}: {len(lines) - 1} overloads, {OUT.stat().st_size} bytes")
     return 0
 

@@ -42,13 +42,12 @@ _ARCHS: dict[str, int] = {}
 def _table() -> str:
     if not _TABLE:
         import os
-        import zlib
 
-        path = os.path.join(os.path.dirname(__file__), "intrinsics.txt.gz")
+        path = os.path.join(os.path.dirname(__file__), "intrinsics.txt")
         try:
             with open(path, "rb") as f:
-                text = zlib.decompress(f.read(), 31).decode("ascii")
-        except (OSError, zlib.error, UnicodeDecodeError) as e:
+                text = f.read().decode("ascii")
+        except (OSError, UnicodeDecodeError) as e:
             raise CodegenError(f"the intrinsic table {path} cannot be read: {e}", fix="reinstall flyllvm") from None
         _ARCHS.update({arch: 1 << i for i, arch in enumerate(text[: text.index("\n")].split("\t"))})
         _TABLE.append(text)

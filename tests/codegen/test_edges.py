@@ -295,7 +295,7 @@ def test_a_broken_installation_names_the_table(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(intrinsics, "_TABLE", [])
     monkeypatch.setattr(intrinsics, "__file__", "/nonexistent/intrinsics.py")
-    with pytest.raises(CodegenError, match=r"intrinsics.txt.gz cannot be read.*\n.*reinstall flyllvm"):
+    with pytest.raises(CodegenError, match=r"intrinsics.txt cannot be read.*\n.*reinstall flyllvm"):
         intrinsics.lookup("llvm.amdgcn.s.barrier")
 
 
