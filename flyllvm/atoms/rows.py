@@ -127,8 +127,9 @@ class MmaRow:
         m, n, k = self.shape
         counts = (m * k * self.blocks // self.packing, n * k * self.blocks, m * n * self.blocks)
         parts = zip("ABC", self.layouts, counts, (*self.replication, 1), self.elements, self.carriers, strict=True)
+        title = f"{self.family} {self.title}"
         for which, layout, count, copies, element, carrier in parts:
-            yield f"{self.family} {self.title}, {which}", layout, count, copies, element, carrier
+            yield f"{title}, {which}", layout, count, copies, element, carrier
 
     def check_coverage(self) -> None:
         """Checks that each layout holds every element of its operand equally often.
