@@ -153,22 +153,6 @@ class Gen:
         """Bits of the lanes whose faults count; ``None`` for all."""
         return self.running(index) if self.masked or self.block < self.lanes else None
 
-    def counted(self, label: str, count: int | str, body: Callable[[str, str], None]) -> None:
-        """A loop over the numbers below ``count``; ``body`` gets the number and the label that leads to the next."""
-        w, head, after, done = self.w, self.w.fresh(label), self.w.fresh("next"), self.w.fresh("done")
-        index, following, before = "%" + w.fresh("c"), "%" + w.fresh("c"), w.fresh("pre")
-        w.go(before)
-        w.start(before)
-        w.go(head)
-        w.start(head)
-        w.lines.append(f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{after} ]")
-        body(index, after)
-        w.go(after)
-        w.start(after)
-        w.lines.append(f"  {following} = add nuw nsw i64 {index}, 1")
-        w.branch(w.emit(f"icmp ult i64 {following}, {count}"), head, done)
-        w.start(done)
-
     def each_vector(self, body: Callable[[str], None], skip: bool = True) -> None:
         """A loop over the vectors of lanes; in a masked node vectors without a running lane are left out."""
         w = self.w
@@ -180,14 +164,14 @@ class Gen:
                 w.start(work)
             body(index)
 
-        self.counted("vec", self.lanes // WIDTH, one)
+        self.w.counted("vec", self.lanes // WIDTH, one)
 
     def each_lane(self, body: Callable[[str], None]) -> None:
         """A loop over the running lanes, in their order."""
         if self.masked:
             self.each_vector(lambda index: self.each_bit(index, body))
         else:
-            self.counted("lane", self.block, lambda lane, _: body(lane))
+            self.w.counted("lane", self.block, lambda lane, _: body(lane))
 
     def each_bit(self, index: str, body: Callable[[str], None]) -> None:
         """A loop over the running lanes of a vector that has one."""
@@ -227,7 +211,7 @@ class Gen:
                     w.start(all_of)
             body(wave)
 
-        self.counted("wave", self.lanes // self.wave_size, one)
+        self.w.counted("wave", self.lanes // self.wave_size, one)
 
     def wave_bits(self, wave: str) -> str:
         """Bits of the running lanes of a wave."""

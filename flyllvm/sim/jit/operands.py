@@ -138,23 +138,20 @@ def look_up_rows(w: Writer, runs: Runs, codes: Codes, bases: list[str], part: st
         places = [row_pointer(w, bases, part, word, lane)]
         if shift + codes.bits > width:
             places.append(row_pointer(w, bases, part, word + 1, lane))
-        head, after, before = w.fresh("code"), w.fresh("coded"), w.block
-        index, following = "%" + w.fresh("i"), "%" + w.fresh("i")
-        w.go(head)
-        w.start(head)
-        w.lines.append(f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{head} ]")
-        whole = "0"
-        for i, place in enumerate(places):
-            raw = w.emit(f"load {part}, ptr {w.emit(f'getelementptr {part}, ptr {place}, i64 {index}')}")
-            wide = raw if width == 64 else w.emit(f"zext {part} {raw} to i64")
-            whole = wide if not i else w.emit(f"or i64 {whole}, {w.emit(f'shl i64 {wide}, {width}')}")
-        code = w.emit(f"and i64 {w.emit(f'lshr i64 {whole}, {shift}')}, {(1 << codes.bits) - 1}")
-        number = w.emit(f"load double, ptr {w.emit(f'getelementptr double, ptr {name}, i64 {code}')}")
-        start = w.emit(f"add i64 {index}, {row * runs.length}")
-        w.do(f"store double {number}, ptr {w.emit(f'getelementptr double, ptr {target}, i64 {start}')}")
-        w.lines.append(f"  {following} = add i64 {index}, 1")
-        w.branch(w.emit(f"icmp ult i64 {following}, {runs.length}"), head, after)
-        w.start(after)
+        start = row * runs.length
+
+        def one(index: str, _: str, places: list[str] = places, shift: int = shift, start: int = start) -> None:
+            whole = "0"
+            for i, place in enumerate(places):
+                raw = w.emit(f"load {part}, ptr {w.emit(f'getelementptr {part}, ptr {place}, i64 {index}')}")
+                wide = raw if width == 64 else w.emit(f"zext {part} {raw} to i64")
+                whole = wide if not i else w.emit(f"or i64 {whole}, {w.emit(f'shl i64 {wide}, {width}')}")
+            code = w.emit(f"and i64 {w.emit(f'lshr i64 {whole}, {shift}')}, {(1 << codes.bits) - 1}")
+            number = w.emit(f"load double, ptr {w.emit(f'getelementptr double, ptr {name}, i64 {code}')}")
+            at = w.emit(f"add i64 {index}, {start}")
+            w.do(f"store double {number}, ptr {w.emit(f'getelementptr double, ptr {target}, i64 {at}')}")
+
+        w.counted("code", runs.length, one)
     items = ", ".join(f"double {literal_of('double', int(bits))}" for bits in codes.values.view(np.uint64))
     return f"{name} = internal constant [{len(codes.values)} x double] [ {items} ]"
 

@@ -270,25 +270,21 @@ def _spread(w: Writer, kind: Kind, index: SparseIndex, bases: list[str], part: s
     w.declared["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"] = None
     w.do(f"call void @llvm.memset.p0.i64(ptr %A, i8 0, i64 {kind.k * m * size}, i1 false)")
     for pair in range(kind.held_k // 2):
-        lane, bits = index.lane_of(2 * pair), index.bits_of(2 * pair)
-        head, after, before = w.fresh("kept"), w.fresh("placed"), w.block
-        i, following = "%" + w.fresh("i"), "%" + w.fresh("i")
-        w.go(head)
-        w.start(head)
-        w.lines.append(f"  {i} = phi i64 [ 0, %{before} ], [ {following}, %{head} ]")
-        place = row_pointer(w, bases, part, 0, lane)
-        word = w.emit(f"load {part}, ptr {w.emit(f'getelementptr {part}, ptr {place}, i64 {i}')}")
-        word = word if part == "i64" else w.emit(f"zext {part} {word} to i64")
-        found = [w.emit(f"and i64 {w.emit(f'lshr i64 {word}, {bit}')}, 3") for bit in bits]
-        wrong = w.emit(f"icmp uge i64 {found[0]}, {found[1]}")
-        old = w.emit("load i1, ptr %differ")
-        w.do(f"store i1 {w.emit(f'or i1 {old}, {wrong}')}, ptr %differ")
-        for which, at in enumerate(found):
-            source = w.emit(f"add i64 {i}, {(2 * pair + which) * m}")
-            value = w.emit(f"load {kind.wide}, ptr {w.emit(f'getelementptr {kind.wide}, ptr %S, i64 {source}')}")
-            row = w.emit(f"mul i64 {w.emit(f'add i64 {at}, {4 * pair}')}, {m}")
-            target = w.emit(f"add i64 {row}, {i}")
-            w.do(f"store {kind.wide} {value}, ptr {w.emit(f'getelementptr {kind.wide}, ptr %A, i64 {target}')}")
-        w.lines.append(f"  {following} = add i64 {i}, 1")
-        w.branch(w.emit(f"icmp ult i64 {following}, {m}"), head, after)
-        w.start(after)
+
+        def one(i: str, _: str, pair: int = pair) -> None:
+            lane, bits = index.lane_of(2 * pair), index.bits_of(2 * pair)
+            place = row_pointer(w, bases, part, 0, lane)
+            word = w.emit(f"load {part}, ptr {w.emit(f'getelementptr {part}, ptr {place}, i64 {i}')}")
+            word = word if part == "i64" else w.emit(f"zext {part} {word} to i64")
+            found = [w.emit(f"and i64 {w.emit(f'lshr i64 {word}, {bit}')}, 3") for bit in bits]
+            wrong = w.emit(f"icmp uge i64 {found[0]}, {found[1]}")
+            old = w.emit("load i1, ptr %differ")
+            w.do(f"store i1 {w.emit(f'or i1 {old}, {wrong}')}, ptr %differ")
+            for which, at in enumerate(found):
+                source = w.emit(f"add i64 {i}, {(2 * pair + which) * m}")
+                value = w.emit(f"load {kind.wide}, ptr {w.emit(f'getelementptr {kind.wide}, ptr %S, i64 {source}')}")
+                row = w.emit(f"mul i64 {w.emit(f'add i64 {at}, {4 * pair}')}, {m}")
+                target = w.emit(f"add i64 {row}, {i}")
+                w.do(f"store {kind.wide} {value}, ptr {w.emit(f'getelementptr {kind.wide}, ptr %A, i64 {target}')}")
+
+        w.counted("kept", m, one)

@@ -180,7 +180,7 @@ def _copy(g: Gen, words: list[list[str]], loads: bool) -> None:
         (_load_row if loads else _store_row)(g, tile, spaces, start, address, held)
         w.do(f"store i64 {w.emit(f'add i64 {start}, {tile.row_bytes}')}, ptr {near}")
 
-    g.counted("turn", tile.repeats, lambda number, _: turn(number))
+    g.w.counted("turn", tile.repeats, lambda number, _: turn(number))
     w.go(done)
     w.start(done)
 
@@ -200,7 +200,7 @@ def _dimension(
         else:
             _dimension(g, tile, axis - 1, there, within, rows, row)
 
-    g.counted(f"axis{axis}_", tile.tile[axis], body)
+    g.w.counted(f"axis{axis}_", tile.tile[axis], body)
 
 
 class _Spaces:
@@ -237,35 +237,29 @@ class _Spaces:
 
 def _load_row(g: Gen, tile: _Tile, spaces: _Spaces, start: str, address: str, held: str) -> None:
     """A row into LDS, in pieces between the gaps; ``held`` bytes of it come from memory, the rest is zero."""
-    w, head, after, done, before = g.w, *(g.w.fresh(s) for s in ("piece", "next", "row", "pre"))
-    at, following = "%" + w.fresh("c"), "%" + w.fresh("c")
-    w.go(before)
-    w.start(before)
+    w = g.w
     every = w.emit(f"shl i64 1, {tile.interval}")
-    w.go(head)
-    w.start(head)
-    w.lines.append(f"  {at} = phi i64 [ 0, %{before} ], [ {following}, %{after} ]")
-    near = w.emit(f"add i64 {start}, {at}")
-    past = w.emit(f"and i64 {near}, {w.emit(f'sub i64 {every}, 1')}")
-    left = w.emit(f"sub i64 {tile.row_bytes}, {at}")
-    piece = w.call("i64", "llvm.umin.i64", ("i64", left), ("i64", w.emit(f"sub i64 {every}, {past}")))
-    gaps = w.emit(f"mul i64 {w.emit(f'lshr i64 {near}, {tile.interval}')}, {tile.amount}")
-    place = w.emit(f"add i64 {tile.lds}, {w.emit(f'add i64 {near}, {gaps}')}")
-    target = spaces.in_lds(place, piece)
-    rest = w.call("i64", "llvm.usub.sat.i64", ("i64", held), ("i64", at))
-    real = w.call("i64", "llvm.umin.i64", ("i64", rest), ("i64", piece))
-    some, zeros = w.fresh("some"), w.fresh("zeros")
-    w.branch(w.emit(f"icmp ne i64 {real}, 0"), some, zeros)
-    w.start(some)
-    spaces.move(target, spaces.in_heap(w.emit(f"add i64 {address}, {at}"), real), real)
-    w.go(zeros)
-    w.start(zeros)
-    spaces.clear(w.emit(f"getelementptr i8, ptr {target}, i64 {real}"), w.emit(f"sub i64 {piece}, {real}"))
-    w.go(after)
-    w.start(after)
-    w.lines.append(f"  {following} = add i64 {at}, {piece}")
-    w.branch(w.emit(f"icmp ult i64 {following}, {tile.row_bytes}"), head, done)
-    w.start(done)
+
+    def one(at: str, _: str) -> str:
+        near = w.emit(f"add i64 {start}, {at}")
+        past = w.emit(f"and i64 {near}, {w.emit(f'sub i64 {every}, 1')}")
+        left = w.emit(f"sub i64 {tile.row_bytes}, {at}")
+        piece = w.call("i64", "llvm.umin.i64", ("i64", left), ("i64", w.emit(f"sub i64 {every}, {past}")))
+        gaps = w.emit(f"mul i64 {w.emit(f'lshr i64 {near}, {tile.interval}')}, {tile.amount}")
+        place = w.emit(f"add i64 {tile.lds}, {w.emit(f'add i64 {near}, {gaps}')}")
+        target = spaces.in_lds(place, piece)
+        rest = w.call("i64", "llvm.usub.sat.i64", ("i64", held), ("i64", at))
+        real = w.call("i64", "llvm.umin.i64", ("i64", rest), ("i64", piece))
+        some, zeros = w.fresh("some"), w.fresh("zeros")
+        w.branch(w.emit(f"icmp ne i64 {real}, 0"), some, zeros)
+        w.start(some)
+        spaces.move(target, spaces.in_heap(w.emit(f"add i64 {address}, {at}"), real), real)
+        w.go(zeros)
+        w.start(zeros)
+        spaces.clear(w.emit(f"getelementptr i8, ptr {target}, i64 {real}"), w.emit(f"sub i64 {piece}, {real}"))
+        return piece
+
+    w.counted("piece", tile.row_bytes, one)
 
 
 def _store_row(g: Gen, tile: _Tile, spaces: _Spaces, start: str, address: str, held: str) -> None:

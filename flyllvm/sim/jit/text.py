@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 #: Lanes that one vector operation of the host handles.
 WIDTH = 16
 
@@ -51,6 +53,29 @@ class Writer:
     def branch(self, condition: str, yes: str, no: str) -> None:
         """Ends a block with a branch on an ``i1``."""
         self.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
+
+    def counted(self, label: str, count: int | str, body: Callable[[str, str], str | None]) -> None:
+        """A loop over the numbers below ``count``, which is not 0.
+
+        Args:
+            label: Beginning of the loop's label.
+            count: Where it ends.
+            body: Writes it, from the number and the label that leads to the next one; returns how far that is on, if
+                not 1.
+        """
+        head, after, done, before = self.fresh(label), self.fresh("next"), self.fresh("done"), self.fresh("pre")
+        index, following = "%" + self.fresh("number"), "%" + self.fresh("number")
+        self.go(before)
+        self.start(before)
+        self.go(head)
+        self.start(head)
+        self.lines.append(f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{after} ]")
+        step = body(index, after)
+        self.go(after)
+        self.start(after)
+        self.lines.append(f"  {following} = add nuw nsw i64 {index}, {step or 1}")
+        self.branch(self.emit(f"icmp ult i64 {following}, {count}"), head, done)
+        self.start(done)
 
     def call(self, result: str, name: str, *args: tuple[str, str]) -> str:
         """Calls a function or intrinsic of the host and declares it; arguments are ``(type, value)``."""
