@@ -104,26 +104,41 @@ class BufferStep(Step):
             limit = w.emit(f"select i1 {w.emit(f'icmp eq i32 {mode}, {2 << 28}')}, i64 {1 << 39}, i64 {limit}")
         return base, offset, limit
 
-    def _load(
-        self, g: Gen, memory: Memory, one: Memory, room: str, args: list[str], lane: str, places: list[str]
+    def _split(
+        self, g: Gen, memory: Memory, args: list[str], whole: Callable[[str], None],
+        clipped: Callable[[str, str, str], None],
     ) -> None:  # fmt: skip
+        """Writes the access to a pointer where all of it is in range, and what happens where not all of it is."""
         w = g.w
         base, offset, limit = self._range(g, args)
         inside, outside, ready = w.fresh("range"), w.fresh("clip"), w.fresh("ready")
         end = w.emit(f"add i64 {offset}, {self.size}")
         w.branch(w.emit(f"icmp sle i64 {end}, {limit}"), inside, outside)
         w.start(inside)
-        pointer = memory.resolve(w.emit(f"add i64 {base}, {offset}"), "")
-        direct = w.block
+        whole(memory.resolve(w.emit(f"add i64 {base}, {offset}"), ""))
         w.go(ready)
         w.start(outside)
-        w.do(f"store [{self.size} x i8] zeroinitializer, ptr {room}")
-        g.count_clipped(self.inst, not places)
-        self._components(g, one, base, offset, limit, room)
-        clipped = w.block
+        clipped(base, offset, limit)
         w.go(ready)
         w.start(ready)
-        source = w.emit(f"phi ptr [ {pointer}, %{direct} ], [ {room}, %{clipped} ]")
+
+    def _load(
+        self, g: Gen, memory: Memory, one: Memory, room: str, args: list[str], lane: str, places: list[str]
+    ) -> None:  # fmt: skip
+        w = g.w
+        ways: list[str] = []
+
+        def whole(pointer: str) -> None:
+            ways.append(f"[ {pointer}, %{w.block} ]")
+
+        def clipped(base: str, offset: str, limit: str) -> None:
+            w.do(f"store [{self.size} x i8] zeroinitializer, ptr {room}")
+            g.count_clipped(self.inst, not places)
+            self._components(g, one, base, offset, limit, room)
+            ways.append(f"[ {room}, %{w.block} ]")
+
+        self._split(g, memory, args, whole, clipped)
+        source = w.emit(f"phi ptr {', '.join(ways)}")
         for i, (part, field) in enumerate(zip(self.values, self.fields, strict=True)):
             if not places:
                 g.define_scalar(part, read_field(g, source, field))
@@ -133,20 +148,12 @@ class BufferStep(Step):
     def _store(
         self, g: Gen, memory: Memory, one: Memory, room: str, args: list[str], values: list[str]
     ) -> None:  # fmt: skip
-        w = g.w
-        base, offset, limit = self._range(g, args)
-        inside, outside, done = w.fresh("range"), w.fresh("clip"), w.fresh("ready")
-        end = w.emit(f"add i64 {offset}, {self.size}")
-        w.branch(w.emit(f"icmp sle i64 {end}, {limit}"), inside, outside)
-        w.start(inside)
-        write_fields(g, memory.resolve(w.emit(f"add i64 {base}, {offset}"), ""), self.fields, values)
-        w.go(done)
-        w.start(outside)
-        write_fields(g, room, self.fields, values)
-        g.count_clipped(self.inst, False)
-        self._components(g, one, base, offset, limit, room)
-        w.go(done)
-        w.start(done)
+        def clipped(base: str, offset: str, limit: str) -> None:
+            write_fields(g, room, self.fields, values)
+            g.count_clipped(self.inst, False)
+            self._components(g, one, base, offset, limit, room)
+
+        self._split(g, memory, args, lambda pointer: write_fields(g, pointer, self.fields, values), clipped)
 
     def _components(self, g: Gen, one: Memory, base: str, offset: str, limit: str, room: str) -> None:
         """Moves the components that are in range between memory and the room on the stack."""
@@ -178,21 +185,13 @@ class AtomicBufferStep(BufferStep):
     def _store(
         self, g: Gen, memory: Memory, one: Memory, room: str, args: list[str], values: list[str]
     ) -> None:  # fmt: skip
-        w = g.w
-        base, offset, limit = self._range(g, args)
-        inside, outside, done = w.fresh("range"), w.fresh("clip"), w.fresh("ready")
-        end = w.emit(f"add i64 {offset}, {self.size}")
-        w.branch(w.emit(f"icmp sle i64 {end}, {limit}"), inside, outside)
-        w.start(inside)
-        pointer = memory.resolve(w.emit(f"add i64 {base}, {offset}"), "")
-        v = Values(w, False, g.fault_label)
-        old = [read_field(g, pointer, field) for field in self.fields]
-        write_fields(g, pointer, self.fields, [self.update(v, a, n) for a, n in zip(old, values, strict=True)])
-        w.go(done)
-        w.start(outside)
-        g.count_clipped(self.inst, False)
-        w.go(done)
-        w.start(done)
+        v = Values(g.w, False, g.fault_label)
+
+        def whole(pointer: str) -> None:
+            old = [read_field(g, pointer, field) for field in self.fields]
+            write_fields(g, pointer, self.fields, [self.update(v, a, n) for a, n in zip(old, values, strict=True)])
+
+        self._split(g, memory, args, whole, lambda *_: g.count_clipped(self.inst, False))
 
 
 def descriptor(b: Lowering, parts: list[Part]) -> list[Part]:
@@ -202,8 +201,6 @@ def descriptor(b: Lowering, parts: list[Part]) -> list[Part]:
     types = ["i64", "i16", "i64", "i32"]
 
     def members(v: object, *words: str) -> list[str]:
-        from .text import Values
-
         if not isinstance(v, Values):
             raise NotCovered("a descriptor")
         low, high = (v.cast("zext", "i32", word, "i64") for word in words[:2])
