@@ -238,11 +238,30 @@ def _dpp(update: bool) -> Lower:
     return lower
 
 
+def from_row(s: Lanes, pick: str, flip: int, inactive: int, bound: int) -> str:
+    """What a lane takes of input 1 from lane ``pick`` (below 16) of its row, or of the other row of the pair.
+
+    Args:
+        s: The lanes; input 0 is what lanes keep.
+        pick: Number of the lane in the row.
+        flip: 1 for the other row.
+        inactive: Whether lanes that do not run are read too.
+        bound: Whether what cannot be read is zero instead of input 0.
+    """
+    w, t = s.g.w, s.inputs[1].type
+    row = w.emit(f"xor i64 {w.emit(f'and i64 {s.place()}, -16')}, {16 * flip}")
+    lane = s.in_wave(w.emit(f"or i64 {row}, {pick}"))
+    runs = s.runs(lane)
+    if inactive:
+        s.must_run(lane)
+    got = s.of(1, lane)
+    return got if runs == "true" else s.select(runs, t, got, zero(t) if bound else s.own(0))
+
+
 def _permlane(flip: int) -> Lower:
     def lower(b: Lowering, inst: Inst) -> list[Part]:
         old, source, low, high = map(b.part, inst.operands[:4])
         inactive, bound = (b.number(inst.operands[i], "a flag") for i in (4, 5))
-        t = source.type
 
         def body(s: Lanes) -> list[str]:
             w, first, place = s.g.w, s.first(), s.place()
@@ -250,15 +269,9 @@ def _permlane(flip: int) -> Lower:
             select = s.wide(2, s.select(half, "i32", s.of(2, first), s.of(3, first)))
             shift = w.emit(f"shl i64 {w.emit(f'and i64 {place}, 7')}, 2")
             pick = w.emit(f"and i64 {w.emit(f'lshr i64 {select}, {shift}')}, 15")
-            row = w.emit(f"xor i64 {w.emit(f'and i64 {place}, -16')}, {16 * flip}")
-            lane = s.in_wave(w.emit(f"or i64 {row}, {pick}"))
-            runs = s.runs(lane)
-            if inactive:
-                s.must_run(lane)
-            got = s.of(1, lane)
-            return [got if runs == "true" else s.select(runs, t, got, zero(t) if bound else s.own(0))]
+            return [from_row(s, pick, flip, inactive, bound)]
 
-        return step(b, [old, source, low, high], [t], body)
+        return step(b, [old, source, low, high], [source.type], body)
 
     return lower
 

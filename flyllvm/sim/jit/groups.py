@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..ir import Inst
 from . import atomic
 from .buffer import Update
-from .cross import Lanes, Lower, per_part, step, zero
+from .cross import Lanes, Lower, from_row, per_part, step, zero
 from .lower import Lowering
 from .parts import NotCovered, Part
 from .steps import Step
@@ -106,19 +106,12 @@ def _var(flip: int) -> Lower:
     def lower(b: Lowering, inst: Inst) -> list[Part]:
         old, source, select = map(b.part, inst.operands[:3])
         inactive, bound = (b.number(inst.operands[i], "a flag") for i in (3, 4))
-        t = source.type
 
         def body(s: Lanes) -> list[str]:
-            w = s.g.w
-            row = w.emit(f"xor i64 {w.emit(f'and i64 {s.place()}, -16')}, {16 * flip}")
-            lane = s.in_wave(w.emit(f"or i64 {row}, {w.emit(f'and i64 {s.wide(2, s.own(2))}, 15')}"))
-            runs = s.runs(lane)
-            if inactive:
-                s.must_run(lane)
-            got = s.of(1, lane)
-            return [got if runs == "true" else s.select(runs, t, got, zero(t) if bound else s.own(0))]
+            pick = s.g.w.emit(f"and i64 {s.wide(2, s.own(2))}, 15")
+            return [from_row(s, pick, flip, inactive, bound)]
 
-        return step(b, [old, source, select], [t], body)
+        return step(b, [old, source, select], [source.type], body)
 
     return lower
 
