@@ -107,17 +107,23 @@ class CopyAtomCall(Op):
     def verify(self) -> None:
         if len(self.operands) not in (3, 4):
             raise self.fail(f"{len(self.operands)} operands", "pass atom, source, destination and at most a predicate")
-        payload, src, dst = copy_payload(self), memref_of(self, 1), memref_of(self, 2)
-        if src.elem != dst.elem:
-            raise self.fail(f"copies {src.elem} to {dst.elem}", "use equal element types (fx.recast_iter views them)")
+        src, dst = memref_of(self, 1), memref_of(self, 2)
         _check_pred(self, 3)
         _check_one_pred(self)
-        try:
-            payload.check_operands(src.ptr, dst.ptr)
-        except FlyError as e:
-            raise e.at(self.loc) from None
-        _check_atom_count(self, payload, src, "source")
-        _check_atom_count(self, payload, dst, "destination")
+        _check_sides(self, src, dst)
+
+
+def _check_sides(o: Op, src: t.MemRefType, dst: t.MemRefType) -> None:
+    """Checks source and destination of an atom call against each other and against the atom."""
+    payload = copy_payload(o)
+    if src.elem != dst.elem:
+        raise o.fail(f"copies {src.elem} to {dst.elem}", "use equal element types (fx.recast_iter views them)")
+    try:
+        payload.check_operands(src.ptr, dst.ptr)
+    except FlyError as e:
+        raise e.at(o.loc) from None
+    _check_atom_count(o, payload, src, "source")
+    _check_atom_count(o, payload, dst, "destination")
 
 
 def _check_atom_count(o: Op, payload: CopyOp, m: t.MemRefType, what: str) -> None:
@@ -186,19 +192,8 @@ class CopyAtomCallSSA(Op):
             raise self.fail("a predicated copy into registers has no old value", "pass what false lanes keep")
         if old is not None and (dst is not None or pred is None):
             raise self.fail("an old value that no lane keeps", "pass one to a predicated copy into registers only")
-        self._check_sides(src.type, self.results[0].type if dst is None else dst.type)
-
-    def _check_sides(self, src: t.Type, dst: t.Type) -> None:
-        payload = copy_payload(self)
-        source, target = _memory_of(self, src, "source"), _memory_of(self, dst, "destination")
-        if source.elem != target.elem:
-            raise self.fail(f"copies {source.elem} to {target.elem}", "use equal element types")
-        try:
-            payload.check_operands(source.ptr, target.ptr)
-        except FlyError as e:
-            raise e.at(self.loc) from None
-        _check_atom_count(self, payload, source, "source")
-        _check_atom_count(self, payload, target, "destination")
+        to = self.results[0].type if dst is None else dst.type
+        _check_sides(self, _memory_of(self, src.type, "source"), _memory_of(self, to, "destination"))
 
 
 def _memory_of(o: Op, type_: t.Type, what: str) -> t.MemRefType:
