@@ -105,16 +105,11 @@ class Expander(Rewriter):
             steps = _same_steps(src, dst, op)
             pred = op.operands[3] if len(op.operands) > 3 else None
             pred_at = None if pred is None else self._predicates(pred, steps, op)
-            checked: set[tuple[int, ...]] = set()
             for i in range(steps):
                 operands = [atom, src.at(self.b, i, op), dst.at(self.b, i, op)]
                 if pred_at is not None:
                     operands.append(pred_at(i))
-                made = self.b.emit("fly.copy_atom_call", operands)
-                kinds = tuple([id(v.type) for v in operands])
-                # The first call on operands of these types is verified for all of them.
-                made.checked = kinds in checked
-                checked.add(kinds)
+                self.trust(self.b.emit("fly.copy_atom_call", operands))
 
     def _predicates(self, pred: Value, steps: int, op: Op) -> Any:
         if pred.type == t.I1:
@@ -142,18 +137,13 @@ class Expander(Rewriter):
             # Two views from one pointer may still name different elements.
             in_place = op.operands[1] is op.operands[4]
             seen: set[tuple[int, int]] = set()
-            checked: set[tuple[int, ...]] = set()
             for im, in_, ik in gemm_steps(m, n, k, op):
                 acc = d if (im, in_) in seen else c
                 seen.add((im, in_))
                 dv = d.at(self.b, im, in_)
                 cv = dv if acc is d or in_place else c.at(self.b, im, in_)
                 operands = [atom, dv, a.at(self.b, im, ik), b.at(self.b, in_, ik), cv]
-                made = self.b.emit("fly.mma_atom_call", operands)
-                kinds = tuple([id(v.type) for v in operands])
-                # The first call of operands of these types is verified for all of them.
-                made.checked = kinds in checked
-                checked.add(kinds)
+                self.trust(self.b.emit("fly.mma_atom_call", operands))
 
 
 def _per_call(bit_size: int, elem: t.ScalarType, op: Op) -> int:

@@ -27,6 +27,14 @@ class Rewriter:
         self._map: dict[Value, Value] = {}
         # Analyses know values and operations by ``id``: none may be freed, and its id given away, before the pass ends.
         self._old: list[list[Op]] = []
+        self._verified: set[tuple[object, ...]] = set()
+
+    def trust(self, call: Op) -> None:
+        """The first call of an atom that has operands and results of its types is verified for all of them."""
+        types = [v.type.text for v in (*call.operands, *call.results)]
+        kinds = (call.name, call.attrs.get("segments"), *types)
+        call.checked = kinds in self._verified
+        self._verified.add(kinds)
 
     def replace(self, old: Value, new: Value) -> None:
         """Says that ``new`` stands for ``old`` from here on."""

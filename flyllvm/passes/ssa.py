@@ -53,7 +53,6 @@ class Promoter(Rewriter):
         super().__init__(kernel, target)
         self.regs = Registers(kernel)
         self.env: dict[Cell, Value] = {}
-        self._verified: set[tuple[object, ...]] = set()
         self.handlers = {
             "fly.memref.alloca": self._alloca,
             "fly.ptr.load": self._load,
@@ -172,18 +171,11 @@ class Promoter(Rewriter):
                 operands.append(self.read(*target))
                 segments[3] = 1
         made = self.b.emit("fly.copy_atom_call_ssa", operands, results, {"segments": tuple(segments)})
-        self._trust(made)
+        self.trust(made)
         if to_cell is not None:
             self.env[to_cell] = made.results[0]
         elif target is not None:
             self.write(target[0], target[1], made.results[0])
-
-    def _trust(self, made: Op) -> None:
-        """The first call of an atom on operands of these types is verified for all of them."""
-        types = [id(v.type) for v in (*made.operands, *made.results)]
-        kinds = (made.name, made.attrs.get("segments"), *types)
-        made.checked = kinds in self._verified
-        self._verified.add(kinds)
 
     def _pred(self, pred: Value) -> Value:
         span = self.regs.span(pred)
@@ -196,7 +188,7 @@ class Promoter(Rewriter):
         if cell is not None and of_a is not None and of_b is not None and of_c is not None:
             values = [self._cell(*of_a), self._cell(*of_b), self._cell(*of_c)]
             made = self.b.emit("fly.mma_atom_call_ssa", [atom, *values], [cell[0].cell_type(cell[1])])
-            self._trust(made)
+            self.trust(made)
             self.env[cell] = made.results[0]
             return
         spans = [self.regs.span(v) for v in (d, a, b, c)]
@@ -207,7 +199,7 @@ class Promoter(Rewriter):
         values = [self.read(*s) for s in sources if s is not None]
         result = t.value_type(target[2], _memref(d).elem)
         made = self.b.emit("fly.mma_atom_call_ssa", [atom, *values], [result])
-        self._trust(made)
+        self.trust(made)
         self.write(target[0], target[1], made.result)
 
     # --- regions ---------------------------------------------------------------------------------
