@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from clock import median_ms
 
 from flyllvm.sim import simulate
 
@@ -54,13 +55,7 @@ end:
 
 def median(run: Callable[[], Any], rounds: int = 7) -> float:
     """Median wall time in seconds after one warm-up round."""
-    run()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return sorted(times)[rounds // 2]
+    return median_ms(run, rounds, time.perf_counter_ns) / 1e3
 
 
 def tile_reference(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
