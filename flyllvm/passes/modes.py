@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # What is known of a static layout once and for all, by layout (and elements per atom call).
 _PLANS: dict[tuple[Layout, int], tuple[Layout, tuple[int, ...]]] = {}
-_GRIDS: dict[Layout, tuple[Layout, tuple[tuple[int, ...], ...]]] = {}
+_GRIDS: dict[Layout, tuple[Layout, tuple[tuple[int, ...], tuple[int, ...]]]] = {}
 _LIMIT = 1024
 
 
@@ -74,14 +74,20 @@ def plain_offset(index: Any, op: Op) -> Any:
 def _plan(layout: Layout, per_call: int, op: Op) -> tuple[Layout, tuple[int, ...]] | None:
     """The layout of the value mode and the offset of every atom call; ``None`` where strides are coordinates."""
     value, rest = _split(layout, per_call, op)
-    at = [0] if rest is None else [crd2idx(i, rest) for i in range(int(size(rest)))]
-    offsets = tuple([x for x in at if type(x) is int])
-    if len(offsets) != len(at):
+    offsets = (0,) if rest is None else _offsets(rest)
+    if offsets is None:
         return None
     if len(_PLANS) >= _LIMIT:
         _PLANS.clear()
     plan = _PLANS[layout, per_call] = value, offsets
     return plan
+
+
+def _offsets(layout: Layout) -> tuple[int, ...] | None:
+    """The index at every coordinate of a static layout; ``None`` where strides are coordinates."""
+    at = [crd2idx(i, layout) for i in range(int(size(layout)))]
+    offsets = tuple([x for x in at if type(x) is int])
+    return offsets if len(offsets) == len(at) else None
 
 
 def _split(layout: Any, per_call: int, op: Op) -> tuple[Any, Layout | None]:
@@ -151,15 +157,14 @@ class Grid:
     """A gemm operand: (V, X, Y).
 
     Attributes:
-        ptr: Its pointer.
         name: Its letter.
         counts: Extents of X and Y, 1 where there is none.
     """
 
-    __slots__ = ("_at", "_made", "_modes", "_offsets", "_value", "counts", "name", "ptr")
+    __slots__ = ("_at", "_made", "_modes", "_offsets", "_ptr", "_value", "counts", "name")
 
     def __init__(self, views: StaticViews, ptr: Value, layout: Any, name: str, op: Op) -> None:
-        self.ptr, self.name = ptr, name
+        self._ptr, self.name = ptr, name
         self._at: Any = None
         plan = None
         if type(layout) is Layout and layout.is_static:
@@ -187,21 +192,19 @@ class Grid:
             offset: Any = 0
             for mode, index in zip(self._modes, (i, j), strict=False):
                 offset = offset + crd2idx(index, mode)
-            found = self._made[i, j] = b.make_view(b.add_offset(self.ptr, offset), self._value)
+            found = self._made[i, j] = b.make_view(b.add_offset(self._ptr, offset), self._value)
         return found
 
 
-def _grid_plan(layout: Layout, name: str, op: Op) -> tuple[Layout, tuple[tuple[int, ...], ...]] | None:
+def _grid_plan(layout: Layout, name: str, op: Op) -> tuple[Layout, tuple[tuple[int, ...], tuple[int, ...]]] | None:
     """The layout of the value mode and the offsets along X and Y; ``None`` where strides are coordinates."""
     value, modes = _grid_modes(layout, name, op)
-    offsets = [[crd2idx(i, mode) for i in range(int(size(mode)))] for mode in modes]
-    offsets += [[0]] * (2 - len(modes))
-    plain = tuple([tuple([x for x in along if type(x) is int]) for along in offsets])
-    if [len(along) for along in plain] != [len(along) for along in offsets]:
+    x, y, *_ = [*map(_offsets, modes), (0,), (0,)]
+    if x is None or y is None:
         return None
     if len(_GRIDS) >= _LIMIT:
         _GRIDS.clear()
-    plan = _GRIDS[layout] = value, plain
+    plan = _GRIDS[layout] = value, (x, y)
     return plan
 
 
